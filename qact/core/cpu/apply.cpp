@@ -1,0 +1,181 @@
+// Values from outside a context, on CPU: levels by search among its quantiles.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "qact/core/context.h"
+#include "qact/core/cpu/channels.h"
+#include "qact/core/density.h"
+#include "qact/core/quantile.h"
+
+namespace qact::core {
+namespace {
+
+using namespace cpu;
+
+// A channel's quantiles as the kernels search them.
+template <class Real>
+void load_thresholds(const double* quantiles, int levels, std::vector<Real>& thresholds) {
+  size_t size = 1;
+  while (size - 1 < static_cast<size_t>(levels)) size *= 2;
+  thresholds.assign(size - 1, std::numeric_limits<Real>::infinity());
+  for (int j = 0; j < levels; ++j) thresholds[j] = static_cast<Real>(quantiles[j]);
+}
+
+// The cumulative weight of z, continuous: (level + the share of the way to the next
+// quantile) / (levels + 1).
+template <class Real>
+Real unquantised(Real z, int32_t level, const std::vector<Real>& q, int levels) {
+  double share = 0;
+  if (level == 0) {
+    share = 1 / (1 + (static_cast<double>(q[0]) - z));
+  } else if (level == levels) {
+    const double past = static_cast<double>(z) - q[levels - 1];
+    share = std::isinf(past) ? 1 : past / (1 + past);
+  } else {
+    share = (static_cast<double>(z) - q[level - 1]) / (static_cast<double>(q[level]) - q[level - 1]);
+  }
+  return static_cast<Real>((level + share) / (levels + 1));
+}
+
+template <class Real>
+Affine<Real> affine_of(const ChannelVector& scale, const ChannelVector& shift, int64_t c) {
+  return {Real{0}, static_cast<Real>(scale.at(c, 1.0)), static_cast<Real>(shift.at(c, 0.0))};
+}
+
+template <class Real>
+void apply_group(const QuantileApply& call, const TilePlan& plan, const TensorKernels<Real>& kernels,
+                 Strips<Real>& x, Strips<Real>& y, int64_t group) {
+  std::vector<std::vector<Real>> thresholds(plan.channels_of(group));
+  std::vector<Real> z(plan.length + kLanes<Real>);
+  std::vector<int32_t> level(plan.length + kLanes<Real>);
+  const int64_t first = plan.first_channel(group);
+  for (size_t g = 0; g < thresholds.size(); ++g) {
+    load_thresholds(call.quantiles + (first + static_cast<int64_t>(g)) * call.levels, call.levels,
+                    thresholds[g]);
+  }
+  for (int64_t tile = 0; tile < plan.tiles; ++tile) {
+    const int64_t size = plan.size(tile);
+    for (int64_t g = 0; g < plan.channels_of(group); ++g) {
+      const int64_t c = first + g;
+      kernels.affine(x.load(group, tile, g), size, affine_of<Real>(call.scale, call.shift, c),
+                     z.data());
+      kernels.search(z.data(), size, thresholds[g].data(), call.levels, level.data());
+      const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
+      Real* out = y.open(group, tile, g);
+      for (int64_t i = 0; i < size; ++i) {
+        const double u = call.quantised ? static_cast<double>(level[i]) / call.levels
+                                        : unquantised(z[i], level[i], thresholds[g], call.levels);
+        out[i] = std::isnan(z[i]) ? z[i] : static_cast<Real>(u * out_scale + out_shift);
+      }
+    }
+    y.store(group, tile);
+  }
+}
+
+// f of each level: the quantiles as points of weight 1 / levels, at the level's middle.
+void level_density(const double* q, int levels, double bandwidth, std::vector<double>& density) {
+  GaussSum sum(bandwidth);
+  for (int j = 0; j < levels; ++j) sum.add(q[j], 1.0 / levels);
+  sum.finish();
+  density.resize(levels + 1);
+  for (int k = 0; k <= levels; ++k) {
+    const double low = q[std::max(k - 1, 0)], high = q[std::min(k, levels - 1)];
+    density[k] = sum.at(0.5 * (low + high));
+  }
+}
+
+template <class Real>
+void apply_backward_group(const QuantileApplyBackward& call, const TilePlan& plan,
+                          const TensorKernels<Real>& kernels, Strips<Real>& grad_y, Strips<Real>& x,
+                          Strips<Real>& grad_x, int64_t group) {
+  const int64_t first = plan.first_channel(group), channels = plan.channels_of(group);
+  std::vector<std::vector<Real>> thresholds(channels);
+  std::vector<std::vector<double>> density(channels);
+  std::vector<Real> z(plan.length + kLanes<Real>);
+  std::vector<int32_t> level(plan.length + kLanes<Real>);
+  for (int64_t g = 0; g < channels; ++g) {
+    const double* q = call.quantiles + (first + g) * call.levels;
+    load_thresholds(q, call.levels, thresholds[g]);
+    level_density(q, call.levels, call.bandwidth, density[g]);
+    std::fill_n(call.grad_affine + 4 * (first + g), 4, 0.0);
+  }
+  for (int64_t tile = 0; tile < plan.tiles; ++tile) {
+    const int64_t size = plan.size(tile);
+    for (int64_t g = 0; g < channels; ++g) {
+      const int64_t c = first + g;
+      const Real* in = x.load(group, tile, g);
+      const Real* dy = grad_y.load(group, tile, g);
+      Real* dx = grad_x.open(group, tile, g);
+      const double scale = call.scale.at(c, 1.0), out_scale = call.out_scale.at(c, 1.0);
+      kernels.affine(in, size, affine_of<Real>(call.scale, call.shift, c), z.data());
+      kernels.search(z.data(), size, thresholds[g].data(), call.levels, level.data());
+      double* affine = call.grad_affine + 4 * c;
+      for (int64_t i = 0; i < size; ++i) {
+        const double f = std::isfinite(z[i]) ? density[g][level[i]] : 0.0 * z[i];
+        const double dz = std::isinf(z[i]) ? 0.0 : dy[i] * out_scale * f;
+        dx[i] = static_cast<Real>(dz * scale);
+        affine[0] += std::isinf(z[i]) ? 0.0 : dz * in[i];
+        affine[1] += dz;
+        affine[2] += static_cast<double>(dy[i]) * level[i] / call.levels;
+        affine[3] += dy[i];
+      }
+    }
+    grad_x.store(group, tile);
+  }
+}
+
+}  // namespace
+
+void quantile_apply(const QuantileApply& call, const Execution& execution) {
+  const TilePlan plan(call.shape, call.x);
+  with_real(call.x.dtype, [&]<class Real>(Real) {
+    for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
+      const TensorKernels<Real>& table = tensor_kernels<Real>(execution.simd);
+      Strips<Real> x(call.x, plan, table), y(call.y, plan, table);
+      for (int64_t group = begin; group < end; ++group) {
+        apply_group(call, plan, table, x, y, group);
+      }
+    });
+  });
+}
+
+void quantile_apply_backward(const QuantileApplyBackward& call, const Execution& execution) {
+  const TilePlan plan(call.shape, call.x);
+  with_real(call.x.dtype, [&]<class Real>(Real) {
+    for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
+      const TensorKernels<Real>& table = tensor_kernels<Real>(execution.simd);
+      Strips<Real> grad_y(call.grad_y, plan, table), x(call.x, plan, table),
+          grad_x(call.grad_x, plan, table);
+      for (int64_t group = begin; group < end; ++group) {
+        apply_backward_group(call, plan, table, grad_y, x, grad_x, group);
+      }
+    });
+  });
+}
+
+void context_build(const ContextBuild& call, const Execution& execution) {
+  const TilePlan plan(call.shape, call.x);
+  with_real(call.x.dtype, [&]<class Real>(Real) {
+    for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
+      const TensorKernels<Real>& table = tensor_kernels<Real>(execution.simd);
+      Strips<Real> x(call.x, plan, table);
+      std::vector<Real> z(plan.length + kLanes<Real>);
+      for (int64_t group = begin; group < end; ++group) {
+        const int64_t first = plan.first_channel(group);
+        std::fill_n(call.context + first * kContextBins, plan.channels_of(group) * kContextBins,
+                    int64_t{0});
+        for_each_tile(plan, group, [&](int64_t tile, int64_t size, int64_t g) {
+          table.affine(x.load(group, tile, g), size,
+                       affine_of<Real>(call.scale, call.shift, first + g), z.data());
+          int64_t* row = call.context + (first + g) * kContextBins;
+          for (int64_t i = 0; i < size; ++i) {
+            if (!std::isnan(z[i])) row[context_bin(static_cast<float>(z[i]))] += kContextUnit;
+          }
+        });
+      }
+    });
+  });
+}
+
+}  // namespace qact::core

@@ -1,0 +1,17 @@
+// Which SIMD levels this CPU has, and which one to use.
+#pragma once
+
+#include <string>
+
+#include "qact/core/view.h"
+
+namespace qact::core::cpu {
+
+bool supported(Simd level);
+const char* name(Simd level);
+
+// The best level of this CPU, or the one that QACT_SIMD names: scalar, avx2 or avx512.
+// Throws std::runtime_error if that is unknown or beyond this CPU.
+Simd choose_simd();
+
+}  // namespace qact::core::cpu

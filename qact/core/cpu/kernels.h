@@ -1,0 +1,182 @@
+// The inner loops. Each SIMD level compiles the same bodies (tensor_kernels.h and
+// table_kernels.h) and fills tables of function pointers; all of them give the same
+// bits, since lanes are fixed at 64 bytes and nothing contracts.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "qact/core/view.h"
+
+namespace qact::core::cpu {
+
+// Values per operation: 64 bytes, whatever the SIMD level.
+template <class Real>
+inline constexpr int kLanes = 64 / sizeof(Real);
+
+// The part of a tensor that a group of channels takes: for each image and each channel a
+// run of contiguous values. Strips hold a channel's runs one after the other.
+struct RunBlock {
+  int64_t images, channels, size;
+  int64_t image_stride, channel_stride;  // in the tensor
+  int64_t pitch;                         // from strip to strip
+};
+
+// Memory that will be needed soon, asked for one cache line at a time while a kernel is
+// busy with what it has: `lines` lines, a jump of `skip` bytes, and so on.
+struct Ahead {
+  const char* at;
+  int64_t step = 0;  // 64, or 0 where there is nothing to ask for
+  int64_t skip = 0;
+  int64_t lines = INT64_MAX, left = INT64_MAX;
+
+  static Ahead nothing(const void* any) { return {static_cast<const char*>(any)}; }
+  static Ahead runs(const void* first, int64_t run_bytes, int64_t stride_bytes) {
+    const int64_t lines = (run_bytes + 63) / 64;
+    return {static_cast<const char*>(first), 64, stride_bytes - 64 * lines, lines, lines};
+  }
+};
+
+// Running sums of d = x - shift, one per lane.
+template <class Real>
+struct Moments {
+  Real shift = 0;
+  double sum[kLanes<Real>];
+  double square[kLanes<Real>];
+  Real low[kLanes<Real>];
+  Real high[kLanes<Real>];
+};
+
+// t(x) = (x - origin) * scale; bin(x) = floor(t kept within [first, last]) + offset. Both
+// grow with z, so scale carries the sign of the norm's weight.
+template <class Real>
+struct BinMap {
+  Real origin = 0;
+  Real scale = 0;
+  Real first = 0;
+  Real last = 0;
+  int32_t offset = 0;
+};
+
+// z = (x - centre) * scale + shift
+template <class Real>
+struct Affine {
+  Real centre = 0;
+  Real scale = 1;
+  Real shift = 0;
+};
+
+// Where levels go: y = level * scale + shift, and the level itself as a byte.
+template <class Real>
+struct LayerOutput {
+  Real scale = 1;
+  Real shift = 0;
+  Real* y = nullptr;
+  uint8_t* level = nullptr;
+};
+
+// The sums over a channel that the fused layer's gradient needs; k is the level, f its
+// density, d = x - centre.
+enum GradSum { kDy, kDyK, kFDy, kFDyD, kFD, kFKD, kGradSums };
+
+template <class Real>
+struct GradSums {
+  double lane[kGradSums][kLanes<Real>];
+};
+
+// dx = f * (dy * dy_scale + k * k_scale + shift) + d * d_scale + d_shift
+template <class Real>
+struct GradMap {
+  Real centre, dy_scale, k_scale, shift, d_scale, d_shift;
+};
+
+// Over strips: contiguous values of one channel.
+template <class Real>
+struct TensorKernels {
+  // From the tensor to strips, and back.
+  void (*pack)(const Real* from, const RunBlock& runs, Real* to);
+  void (*unpack)(const Real* from, const RunBlock& runs, Real* to);
+
+  void (*moments)(const Real* x, int64_t n, Moments<Real>& state);
+  void (*affine)(const Real* x, int64_t n, const Affine<Real>& map, Real* z);
+
+  // Counts into two histograms in turn, so that equal neighbours do not wait for each
+  // other. The two may be one and the same.
+  void (*histogram)(const Real* x, int64_t n, const BinMap<Real>& map, uint32_t* even,
+                    uint32_t* odd, Ahead& next);
+  // marks[bin] >= 0 numbers a bin. The lowest and highest t in each; and all values in
+  // such bins: their places in x, their t, their bins' numbers. Returns how many.
+  void (*marked_range)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
+                       Real* low, Real* high);
+  int64_t (*marked_collect)(const Real* x, int64_t n, const BinMap<Real>& map,
+                            const int32_t* marks, int32_t* place, Real* t, int32_t* mark);
+
+  // level = levels[bin(x)].
+  void (*layer_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
+                     const LayerOutput<Real>& out, Ahead& written);
+  void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
+                     int32_t* level, int32_t* bin);
+  void (*layer_levels)(const int32_t* level, int64_t n, const LayerOutput<Real>& out);
+
+  // level = the number of thresholds <= z among `count` sorted ones, which are padded
+  // with +infinity to the next power of two less one.
+  void (*search)(const Real* z, int64_t n, const Real* thresholds, int32_t count,
+                 int32_t* level);
+  // rank[i] = the number of j with z[j] <= z[i]: quadratic, and the fastest for few.
+  void (*ranks)(const Real* z, int32_t n, int32_t* rank);
+
+  void (*grad_sums)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+                    const Real* density, Real centre, GradSums<Real>& state, Ahead& next,
+                    Ahead& written);
+  void (*grad_apply)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+                     const Real* density, const GradMap<Real>& map, Real* dx, Ahead& next);
+};
+
+// min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b])))
+struct BinLevels {
+  int32_t rank = 0;
+  float base = 0;
+  float gain = 0;
+  int32_t cap = 0;
+  int32_t limit = 0;
+};
+
+// A density on a grid, along a straight line of arguments: at(i) for any real i.
+struct GridLine {
+  const float* density;  // one more than `last`
+  float offset, scale, last;
+
+  float at(float i) const {
+    const float t = std::min(std::max(i * scale + offset, 0.0f), last);
+    const int node = static_cast<int>(t);
+    return density[node] + (density[node + 1] - density[node]) * (t - static_cast<float>(node));
+  }
+};
+
+// Over the small tables of one channel. Arrays may be read and written up to the next
+// multiple of 16 entries.
+struct TableKernels {
+  // even += odd, unless they are one; before = exclusive prefix sums, one more than bins.
+  void (*cumulate)(uint32_t* even, const uint32_t* odd, int32_t bins, int32_t* before);
+  // The level at the middle of each bin's mass. Returns whether any count exceeds the limit.
+  bool (*bin_levels)(const uint32_t* count, const int32_t* before, int32_t bins,
+                     const BinLevels& rule, int32_t* level);
+  // Levels ascend: first[k] = the first bin of each level that occurs. level[-1] must be
+  // readable and differ from level[0].
+  void (*level_starts)(const int32_t* level, int32_t bins, int32_t* first);
+  // The cumulative count at position i: before[b] + part, count[b] spread evenly over bin b.
+  void (*cumulative_at)(const int32_t* before, const uint32_t* count, int32_t bins,
+                        const float* position, float offset, float scale, int32_t n,
+                        int32_t* whole, float* part);
+  // out[i] = scale * sum_k taps[k] * in[i + k]
+  void (*convolve)(const float* in, const float* taps, int32_t taps_count, float scale,
+                   float* out, int32_t n);
+  // The density half way between consecutive positions, n of them.
+  void (*grid_between)(const GridLine& line, const int32_t* position, int32_t n, float* out);
+};
+
+template <class Real>
+const TensorKernels<Real>& tensor_kernels(Simd level);
+const TableKernels& table_kernels(Simd level);
+
+}  // namespace qact::core::cpu

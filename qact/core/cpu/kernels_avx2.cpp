@@ -1,0 +1,2 @@
+#define QACT_SIMD_NAMESPACE avx2
+#include "qact/core/cpu/kernel_tables.h"

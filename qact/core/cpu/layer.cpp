@@ -1,0 +1,268 @@
+// The fused layer's forward pass on CPU: moments, histogram, one small solve per
+// channel, and a last pass that writes the output and one level byte per value.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "qact/core/context.h"
+#include "qact/core/cpu/channels.h"
+#include "qact/core/exact.h"
+#include "qact/core/quantile.h"
+
+namespace qact::core {
+namespace {
+
+using namespace cpu;
+
+// Up to this many values, counting all ranks beats sorting.
+constexpr int64_t kCountRanks = 256;
+
+template <class Real>
+class Forward {
+ public:
+  Forward(const LayerForward& call, const TilePlan& plan, Simd simd)
+      : call_(call),
+        quantile_(call.quantile),
+        plan_(plan),
+        kernels_(tensor_kernels<Real>(simd)),
+        tables_(table_kernels(simd)),
+        x_(call.x, plan, kernels_),
+        y_(call.y, plan, kernels_),
+        bins_(plan.group),
+        channels_(plan.group) {}
+
+  void run(int64_t group) {
+    const int64_t channels = plan_.channels_of(group);
+    summarise(kernels_, plan_, x_, group, summaries_);
+    for (int64_t g = 0; g < channels; ++g) plan_channel(group, g);
+    count_bins(kernels_, plan_, x_, group, bins_);
+    for (int64_t g = 0; g < channels; ++g) {
+      if (channels_[g].how == How::binned) {
+        solve_bins(group, g);
+      } else if (channels_[g].how == How::exact) {
+        rank_channel(group, g);
+      } else {
+        channels_[g].members.assign(quantile_.levels + 1, 0);
+        channels_[g].density.assign(quantile_.levels + 1, 0.0f);
+      }
+      finish_channel(plan_.first_channel(group) + g, g);
+    }
+    for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
+      for (int64_t g = 0; g < channels; ++g) write(group, tile, g);
+      y_.store(group, tile);
+    }
+  }
+
+ private:
+  enum class How { binned, exact, not_finite };
+  struct Channel {
+    How how;
+    Norm norm;
+    LayerOutput<Real> out;
+    std::vector<int64_t> members;  // per level
+    std::vector<float> density;    // per level
+    // If exact: the levels of all values, and the context they were ranked in.
+    std::vector<int32_t> level;
+    SortedContext<Real> context;
+  };
+
+  Affine<Real> affine(const Norm& norm) const {
+    return {static_cast<Real>(norm.mean), static_cast<Real>(norm.scale),
+            static_cast<Real>(norm.shift)};
+  }
+
+  void plan_channel(int64_t group, int64_t g) {
+    const int64_t c = plan_.first_channel(group) + g;
+    const Summary<Real>& summary = summaries_[g];
+    Channel& channel = channels_[g];
+    channel.norm = {summary.mean,
+                    call_.weight_in.at(c, 1.0) / std::sqrt(summary.variance + call_.eps),
+                    call_.bias_in.at(c, 0.0)};
+    bins_[g].plan = {};
+    if (!summary.finite() || !std::isfinite(channel.norm.scale) ||
+        !std::isfinite(channel.norm.shift)) {
+      channel.how = How::not_finite;
+    } else if (!quantile_.exact_for(summary.n) &&
+               bins_[g].plan.make(summary, channel.norm, quantile_)) {
+      channel.how = How::binned;
+    } else {
+      bins_[g].plan = {};
+      channel.how = How::exact;
+    }
+  }
+
+  void solve_bins(int64_t group, int64_t g) {
+    Channel& channel = channels_[g];
+    bins_[g].solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
+    channel.members = bins_[g].members();
+    if (call_.density) {
+      bins_[g].estimate_density(tables_, quantile_);
+      bins_[g].mean_density(tables_, channel.density);
+    }
+  }
+
+  void rank_channel(int64_t group, int64_t g) {
+    Channel& channel = channels_[g];
+    const int64_t n = plan_.shape.context_size();
+    std::vector<Real>& z = channel.context.values;
+    z.resize(n);
+    const Affine<Real> map = affine(channel.norm);
+    for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
+      kernels_.affine(x_.load(group, tile, g), plan_.size(tile), map,
+                      z.data() + plan_.start(tile));
+    }
+    channel.level.resize(n + kLanes<Real>);
+    if (n <= kCountRanks) {
+      count_ranks(channel, n);
+    } else {
+      sort_ranks(channel, n);
+    }
+    if (call_.density) exact_density(channel, n);
+  }
+
+  void count_ranks(Channel& channel, int64_t n) {
+    const std::vector<Real>& z = channel.context.values;
+    int32_t* rank = channel.level.data();
+    kernels_.ranks(z.data(), static_cast<int32_t>(n), rank);
+    int64_t negatives = 0;
+    for (const Real v : z) negatives += v < 0;
+    channel.context.negatives = negatives;
+    channel.members.assign(quantile_.levels + 1, 0);
+    const LevelRule rule(quantile_, negatives, n - negatives);
+    for (int64_t i = 0; i < n; ++i) {
+      const bool positive = z[i] >= 0;
+      const int64_t own = positive ? rank[i] - negatives + (z[i] >= quantile_.bound)
+                                   : rank[i] + (z[i] >= -quantile_.bound);
+      rank[i] = rule.level(positive, own);
+      ++channel.members[rank[i]];
+    }
+  }
+
+  void sort_ranks(Channel& channel, int64_t n) {
+    z_ = channel.context.values;
+    channel.context.sort();
+    levels_.build(channel.context, quantile_);
+    channel.members = levels_.members;
+    kernels_.search(z_.data(), n, levels_.thresholds.data(), levels_.reached,
+                    channel.level.data());
+    channel.context.values = z_;
+  }
+
+  // The mean of f over each level's members.
+  void exact_density(Channel& channel, int64_t n) {
+    const std::vector<Real>& z = channel.context.values;
+    const LevelRule rule(quantile_, channel.context.negatives, n - channel.context.negatives);
+    const auto [low, high] = std::minmax_element(z.begin(), z.end());
+    std::vector<float>& mean = channel.density;
+    mean.assign(quantile_.levels + 1, 0.0f);
+    constexpr double kMostBandwidths = 4096;
+    if ((*high - *low) / quantile_.bandwidth < kMostBandwidths) {
+      grid_.reset(*low, *high, quantile_.bandwidth);
+      for (const Real v : z) grid_.add(v, rule.weight(v >= 0));
+      grid_.add(-quantile_.bound, rule.weight(false));
+      grid_.add(quantile_.bound, rule.weight(true));
+      grid_.finish(tables_);
+      for (int64_t i = 0; i < n; ++i) mean[channel.level[i]] += grid_.at(z[i]);
+    } else {
+      SortedContext<Real> sorted = channel.context;
+      sorted.sort();
+      const GaussSum sum = context_density(sorted, quantile_, 0);
+      for (int64_t i = 0; i < n; ++i) mean[channel.level[i]] += static_cast<float>(sum.at(z[i]));
+    }
+    for (int k = 0; k <= quantile_.levels; ++k) {
+      if (channel.members[k] > 0) mean[k] /= static_cast<float>(channel.members[k]);
+    }
+  }
+
+  // The outer norm from the level counts, and all that is kept per channel.
+  void finish_channel(int64_t c, int64_t g) {
+    Channel& channel = channels_[g];
+    const int levels = quantile_.levels;
+    const double n = static_cast<double>(plan_.shape.context_size());
+    double sum = 0, square = 0;
+    for (int k = 0; k <= levels; ++k) {
+      sum += static_cast<double>(k) * static_cast<double>(channel.members[k]);
+      square += static_cast<double>(k) * k * static_cast<double>(channel.members[k]);
+    }
+    LayerStats stats{summaries_[g].mean, summaries_[g].variance, sum / n / levels, 0, 0, 0};
+    stats.var_out = std::max(0.0, square / n / levels / levels - stats.mean_out * stats.mean_out);
+    if (channel.how == How::not_finite) {
+      stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
+    }
+    const double scale = call_.weight_out.at(c, 1.0) / std::sqrt(stats.var_out + call_.eps);
+    channel.out.scale = static_cast<Real>(scale / levels);
+    channel.out.shift = static_cast<Real>(call_.bias_out.at(c, 0.0) - scale * stats.mean_out);
+    if (call_.density) {
+      Real* out = static_cast<Real*>(call_.density) + c * (levels + 1);
+      for (int k = 0; k <= levels; ++k) {
+        out[k] = static_cast<Real>(channel.density[k]);
+        const double mass = out[k] * static_cast<double>(channel.members[k]) / n;
+        stats.mean_density += mass;
+        stats.mean_density_level += mass * k;
+      }
+    }
+    if (call_.context) write_context(c, g);
+    std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
+  }
+
+  void write_context(int64_t c, int64_t g) {
+    int64_t* row = call_.context + c * kContextBins;
+    if (channels_[g].how == How::binned) return bins_[g].write_context(tables_, row);
+    std::fill(row, row + kContextBins, 0);
+    if (channels_[g].how == How::not_finite) return;
+    for (const Real z : channels_[g].context.values) {
+      row[context_bin(static_cast<float>(z))] += kContextUnit;
+    }
+  }
+
+  void write(int64_t group, int64_t tile, int64_t g) {
+    const Channel& channel = channels_[g];
+    const int64_t start = plan_.start(tile), size = plan_.size(tile);
+    LayerOutput<Real> out = channel.out;
+    out.y = y_.open(group, tile, g);
+    out.level =
+        call_.level + (plan_.first_channel(group) + g) * plan_.shape.context_size() + start;
+    if (channel.how == How::binned) {
+      Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
+      kernels_.layer_bins(x_.load(group, tile, g), size, bins_[g].plan.map, bins_[g].levels(),
+                          out, written);
+      for_each_exception(bins_[g], start, size, [&](int64_t i, int32_t level) {
+        out.y[i] = static_cast<Real>(level) * out.scale + out.shift;
+        out.level[i] = static_cast<uint8_t>(level);
+      });
+    } else if (channel.how == How::exact) {
+      kernels_.layer_levels(channel.level.data() + start, size, out);
+    } else {
+      std::fill(out.y, out.y + size, std::numeric_limits<Real>::quiet_NaN());
+      std::fill(out.level, out.level + size, uint8_t{0});
+    }
+  }
+
+  const LayerForward& call_;
+  const Quantile& quantile_;
+  const TilePlan& plan_;
+  const TensorKernels<Real>& kernels_;
+  const TableKernels& tables_;
+  Strips<Real> x_, y_;
+  std::vector<Summary<Real>> summaries_;
+  std::vector<BinnedChannel<Real>> bins_;
+  std::vector<Channel> channels_;
+  MemberLevels<Real> levels_;
+  DensityGrid grid_;
+  std::vector<Real> z_;
+};
+
+}  // namespace
+
+void layer_forward(const LayerForward& call, const Execution& execution) {
+  const TilePlan plan(call.shape, call.x);
+  with_real(call.x.dtype, [&]<class Real>(Real) {
+    for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
+      Forward<Real> forward(call, plan, execution.simd);
+      for (int64_t group = begin; group < end; ++group) forward.run(group);
+    });
+  });
+}
+
+}  // namespace qact::core

@@ -1,0 +1,134 @@
+// The fused layer's backward pass on CPU. With u = k / L the activation, y = g2 * yhat + b2
+// and z = g1 * xhat + b1:
+//
+//   du = (g2 / s2) (dy - mean(dy) - yhat * mean(dy * yhat)),  dz = f * du,
+//   dx = (g1 / s1) (dz - mean(dz) - xhat * mean(dz * xhat)).
+//
+// yhat is linear in the level k and xhat in x, so six sums over the channel give every
+// mean, and dx is f times a linear function of dy and k, plus a linear function of x.
+#include <cmath>
+#include <vector>
+
+#include "qact/core/cpu/channels.h"
+#include "qact/core/quantile.h"
+
+namespace qact::core {
+namespace {
+
+using namespace cpu;
+
+template <class Real>
+double total(const GradSums<Real>& sums, GradSum which) {
+  double sum = 0;
+  for (const double lane : sums.lane[which]) sum += lane;
+  return sum;
+}
+
+template <class Real>
+class Backward {
+ public:
+  Backward(const LayerBackward& call, const TilePlan& plan, Simd simd)
+      : call_(call),
+        plan_(plan),
+        kernels_(tensor_kernels<Real>(simd)),
+        grad_y_(call.grad_y, plan, kernels_),
+        x_(call.x, plan, kernels_),
+        grad_x_(call.grad_x, plan, kernels_),
+        sums_(plan.group),
+        maps_(plan.group) {}
+
+  void run(int64_t group) {
+    const int64_t first = plan_.first_channel(group), channels = plan_.channels_of(group);
+    for (int64_t g = 0; g < channels; ++g) sums_[g] = {};
+    for_each_tile(plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
+      Ahead next = x_.ahead(group + 1, tile, g, kTensors);
+      Ahead written = grad_x_.ahead(group, tile, g, kTensors);
+      kernels_.grad_sums(grad_y_.load(group, tile, g), x_.load(group, tile, g),
+                         level(first + g, tile), size, density(first + g),
+                         static_cast<Real>(stats(first + g).mean_in), sums_[g], next,
+                         written);
+    });
+    for (int64_t g = 0; g < channels; ++g) maps_[g] = solve(first + g, sums_[g]);
+    for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
+      for (int64_t g = 0; g < channels; ++g) {
+        Ahead next = grad_y_.ahead(group + 1, tile, g, kTensors);
+        kernels_.grad_apply(grad_y_.load(group, tile, g), x_.load(group, tile, g),
+                            level(first + g, tile), plan_.size(tile), density(first + g),
+                            maps_[g], grad_x_.open(group, tile, g), next);
+      }
+      grad_x_.store(group, tile);
+    }
+  }
+
+ private:
+  static constexpr int64_t kTensors = 5;  // three in use and two asked for ahead
+
+  const LayerStats& stats(int64_t c) const {
+    return reinterpret_cast<const LayerStats*>(call_.stats)[c];
+  }
+  const uint8_t* level(int64_t c, int64_t tile) const {
+    return call_.level + c * plan_.shape.context_size() + plan_.start(tile);
+  }
+  const Real* density(int64_t c) const {
+    return static_cast<const Real*>(call_.density) + c * (call_.levels + 1);
+  }
+
+  GradMap<Real> solve(int64_t c, const GradSums<Real>& sums) const {
+    const LayerStats& s = stats(c);
+    const double n = static_cast<double>(plan_.shape.context_size());
+    const double g1 = call_.weight_in.at(c, 1.0), g2 = call_.weight_out.at(c, 1.0);
+    const double inv1 = 1 / std::sqrt(s.var_in + call_.eps);
+    const double inv2 = 1 / std::sqrt(s.var_out + call_.eps);
+    // xhat = (d + rest) * inv1, d = x - centre; yhat = k * slope + level0.
+    const Real centre = static_cast<Real>(s.mean_in);
+    const double rest = static_cast<double>(centre) - s.mean_in;
+    const double slope = inv2 / call_.levels, level0 = -s.mean_out * inv2;
+
+    const double dy = total(sums, kDy) / n;
+    const double dy_yhat = slope * total(sums, kDyK) / n + level0 * dy;
+    const double f_dy = total(sums, kFDy) / n;
+    const double f_dy_xhat = inv1 * (total(sums, kFDyD) / n + rest * f_dy);
+    const double f = s.mean_density, f_k = s.mean_density_level;
+    const double f_yhat = slope * f_k + level0 * f;
+    const double f_xhat = inv1 * (total(sums, kFD) / n + rest * f);
+    const double f_k_xhat = inv1 * (total(sums, kFKD) / n + rest * f_k);
+    const double f_yhat_xhat = slope * f_k_xhat + level0 * f_xhat;
+
+    const double dz = g2 * inv2 * (f_dy - dy * f - dy_yhat * f_yhat);
+    const double dz_xhat = g2 * inv2 * (f_dy_xhat - dy * f_xhat - dy_yhat * f_yhat_xhat);
+    double* affine = call_.grad_affine + 4 * c;
+    affine[0] = n * dz_xhat;
+    affine[1] = n * dz;
+    affine[2] = n * dy_yhat;
+    affine[3] = n * dy;
+
+    const double inner = g1 * inv1, both = inner * g2 * inv2;
+    return {centre,
+            static_cast<Real>(both),
+            static_cast<Real>(-both * slope * dy_yhat),
+            static_cast<Real>(-both * (dy + level0 * dy_yhat)),
+            static_cast<Real>(-inner * inv1 * dz_xhat),
+            static_cast<Real>(-inner * (dz + rest * inv1 * dz_xhat))};
+  }
+
+  const LayerBackward& call_;
+  const TilePlan& plan_;
+  const TensorKernels<Real>& kernels_;
+  Strips<Real> grad_y_, x_, grad_x_;
+  std::vector<GradSums<Real>> sums_;
+  std::vector<GradMap<Real>> maps_;
+};
+
+}  // namespace
+
+void layer_backward(const LayerBackward& call, const Execution& execution) {
+  const TilePlan plan(call.shape, call.x);
+  with_real(call.x.dtype, [&]<class Real>(Real) {
+    for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
+      Backward<Real> backward(call, plan, execution.simd);
+      for (int64_t group = begin; group < end; ++group) backward.run(group);
+    });
+  });
+}
+
+}  // namespace qact::core

@@ -1,0 +1,293 @@
+// 64 bytes of lanes, held in as many of the target's own vectors as that takes: one with
+// AVX-512, two with AVX2, four below. Arithmetic goes through the compiler's vector
+// extension; only gathers and byte moves need intrinsics.
+//
+// Included by the kernels' bodies alone. Everything here has internal linkage, so that no
+// inline function compiled for a newer CPU can be picked by the linker for an older one.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace qact::core::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kParts = 1;
+#elif defined(__AVX2__)
+constexpr int kParts = 2;
+#else
+constexpr int kParts = 4;
+#endif
+
+template <class T, int kCount>
+struct Lanes {
+  static constexpr int kSize = kCount;
+  using Lane = T;
+  typedef T Part __attribute__((vector_size(kCount / kParts * sizeof(T))));
+  Part part[kParts];
+};
+
+// The lanes of float or double values, and as many 32-bit integers.
+template <class Real>
+using Vec = Lanes<Real, 64 / sizeof(Real)>;
+template <class Real>
+using IntVec = Lanes<int32_t, 64 / sizeof(Real)>;
+
+template <class L, class Op>
+inline L each(const Op& op) {
+  L out;
+  for (int p = 0; p < kParts; ++p) out.part[p] = op(p);
+  return out;
+}
+
+template <class T, int kN>
+inline Lanes<T, kN> all(T value) {
+  using L = Lanes<T, kN>;
+  return each<L>([&](int) { return value - typename L::Part{}; });
+}
+template <class L>
+inline L all(typename L::Lane value) {
+  return all<typename L::Lane, L::kSize>(value);
+}
+
+template <class T, int kN>
+inline Lanes<T, kN> operator+(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] + b.part[p]; });
+}
+template <class T, int kN>
+inline Lanes<T, kN> operator-(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] - b.part[p]; });
+}
+template <class T, int kN>
+inline Lanes<T, kN> operator*(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] * b.part[p]; });
+}
+template <class T, int kN>
+inline Lanes<T, kN> operator+(const Lanes<T, kN>& a, T b) {
+  return a + all<T, kN>(b);
+}
+template <class T, int kN>
+inline Lanes<T, kN> operator-(const Lanes<T, kN>& a, T b) {
+  return a - all<T, kN>(b);
+}
+template <class T, int kN>
+inline Lanes<T, kN> operator*(const Lanes<T, kN>& a, T b) {
+  return a * all<T, kN>(b);
+}
+template <class T, int kN>
+inline Lanes<T, kN>& operator+=(Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return a = a + b;
+}
+template <class T, int kN>
+inline Lanes<T, kN> operator|(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] | b.part[p]; });
+}
+template <class T, int kN>
+inline Lanes<T, kN> operator&(const Lanes<T, kN>& a, T b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] & b; });
+}
+
+// The second where the two do not compare: a NaN in `a` is dropped.
+template <class T, int kN>
+inline Lanes<T, kN> minimum(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] < b.part[p] ? a.part[p] : b.part[p]; });
+}
+template <class T, int kN>
+inline Lanes<T, kN> maximum(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] > b.part[p] ? a.part[p] : b.part[p]; });
+}
+
+template <class Real>
+inline Vec<Real> to_real(const IntVec<Real>& v) {
+  return each<Vec<Real>>(
+      [&](int p) { return __builtin_convertvector(v.part[p], typename Vec<Real>::Part); });
+}
+
+template <class Real>
+inline IntVec<Real> truncate(const Vec<Real>& v) {
+  return each<IntVec<Real>>(
+      [&](int p) { return __builtin_convertvector(v.part[p], typename IntVec<Real>::Part); });
+}
+
+// All ones where a <= b.
+template <class Real>
+inline IntVec<Real> less_equal(const Vec<Real>& a, const Vec<Real>& b) {
+  return each<IntVec<Real>>([&](int p) {
+    return __builtin_convertvector(a.part[p] <= b.part[p], typename IntVec<Real>::Part);
+  });
+}
+
+template <class Real>
+inline IntVec<Real> floor(const Vec<Real>& v) {
+  const IntVec<Real> whole = truncate<Real>(v);
+  const Vec<Real> back = to_real<Real>(whole);
+  return each<IntVec<Real>>([&](int p) {
+    return whole.part[p] +
+           __builtin_convertvector(back.part[p] > v.part[p], typename IntVec<Real>::Part);
+  });
+}
+
+// Part by part: a copy of the whole would go through narrower moves and stall.
+template <class L, class T>
+inline L load(const T* p) {
+  return each<L>([&](int k) {
+    typename L::Part part;
+    std::memcpy(&part, p + k * (L::kSize / kParts), sizeof(part));
+    return part;
+  });
+}
+
+template <class T, class L>
+inline void store(T* p, const L& v) {
+  for (int k = 0; k < kParts; ++k) {
+    std::memcpy(p + k * (L::kSize / kParts), &v.part[k], sizeof(v.part[k]));
+  }
+}
+
+// The first `n` lanes from memory, the others `fill`.
+template <class L, class T>
+inline L load_some(const T* p, int n, T fill) {
+  T lanes[L::kSize];
+  for (T& lane : lanes) lane = fill;
+  for (int l = 0; l < n; ++l) lanes[l] = p[l];
+  return load<L>(lanes);
+}
+
+template <class T, class L>
+inline void store_some(T* p, const L& v, int n) {
+  T lanes[L::kSize];
+  store(lanes, v);
+  for (int l = 0; l < n; ++l) p[l] = lanes[l];
+}
+
+template <class T, class I>
+inline Lanes<T, I::kSize> gather(const T* table, const I& index) {
+  using L = Lanes<T, I::kSize>;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(L) == 64 && sizeof(T) == 4) {
+    const __m512i at = (__m512i)index.part[0];
+    return {{(typename L::Part)_mm512_i32gather_epi32(at, table, 4)}};
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(L) == 64 && sizeof(T) == 4) {
+    return each<L>([&](int p) {
+      return (typename L::Part)_mm256_i32gather_epi32((const int*)table, (__m256i)index.part[p], 4);
+    });
+  }
+#endif
+  int32_t at[I::kSize];
+  T lanes[I::kSize];
+  store(at, index);
+  for (int l = 0; l < I::kSize; ++l) lanes[l] = table[at[l]];
+  return load<L>(lanes);
+}
+
+template <int kN>
+inline bool any_negative(const Lanes<int32_t, kN>& v) {
+#if defined(__AVX512F__)
+  if constexpr (kN == 16) {
+    return _mm512_cmplt_epi32_mask((__m512i)v.part[0], _mm512_setzero_si512()) != 0;
+  }
+#elif defined(__AVX2__)
+  if constexpr (kN == 16) {
+    return _mm256_movemask_ps((__m256)(v.part[0] | v.part[1])) != 0;
+  }
+#endif
+  int32_t lanes[kN], any = 0;
+  store(lanes, v);
+  for (const int32_t lane : lanes) any |= lane;
+  return any < 0;
+}
+
+template <int kN>
+inline bool any_not_negative(const Lanes<int32_t, kN>& v) {
+  return any_negative(each<Lanes<int32_t, kN>>([&](int p) { return ~v.part[p]; }));
+}
+
+// A bit per lane where the two differ.
+inline uint32_t unequal(const IntVec<float>& a, const IntVec<float>& b) {
+#if defined(__AVX512F__)
+  return _mm512_cmpneq_epi32_mask((__m512i)a.part[0], (__m512i)b.part[0]);
+#elif defined(__AVX2__)
+  const auto equal = [&](int p) {
+    return (uint32_t)_mm256_movemask_ps((__m256)(a.part[p] == b.part[p]));
+  };
+  return ~(equal(0) | equal(1) << 8) & 0xffff;
+#else
+  int32_t left[16], right[16];
+  store(left, a);
+  store(right, b);
+  uint32_t bits = 0;
+  for (int l = 0; l < 16; ++l) bits |= (uint32_t)(left[l] != right[l]) << l;
+  return bits;
+#endif
+}
+
+// Inclusive, from lane 0 up.
+inline IntVec<float> prefix_sum(const IntVec<float>& v) {
+#if defined(__AVX512F__)
+  __m512i sum = (__m512i)v.part[0];
+  const __m512i zero = _mm512_setzero_si512();
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 15));
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 14));
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 12));
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 8));
+  return {{(IntVec<float>::Part)sum}};
+#else
+  int32_t lanes[16];
+  store(lanes, v);
+  for (int l = 1; l < 16; ++l) lanes[l] += lanes[l - 1];
+  return load<IntVec<float>>(lanes);
+#endif
+}
+
+inline int32_t last_lane(const IntVec<float>& v) {
+  return v.part[kParts - 1][16 / kParts - 1];
+}
+
+template <int kN>
+inline void store_bytes(uint8_t* p, const Lanes<int32_t, kN>& v) {
+#if defined(__AVX512F__)
+  if constexpr (kN == 16) {
+    _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8((__m512i)v.part[0]));
+    return;
+  }
+#elif defined(__AVX2__)
+  if constexpr (kN == 16) {
+    const __m256i words = _mm256_packs_epi32((__m256i)v.part[0], (__m256i)v.part[1]);
+    const __m256i order = _mm256_permute4x64_epi64(words, 0xd8);
+    _mm_storeu_si128((__m128i*)p, _mm_packus_epi16(_mm256_castsi256_si128(order),
+                                                   _mm256_extracti128_si256(order, 1)));
+    return;
+  }
+#endif
+  int32_t lanes[kN];
+  store(lanes, v);
+  for (int l = 0; l < kN; ++l) p[l] = (uint8_t)lanes[l];
+}
+
+template <class I>
+inline I load_bytes(const uint8_t* p) {
+#if defined(__AVX512F__)
+  if constexpr (I::kSize == 16) {
+    return {{(typename I::Part)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))}};
+  }
+#elif defined(__AVX2__)
+  if constexpr (I::kSize == 16) {
+    return each<I>([&](int half) {
+      return (typename I::Part)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(p + 8 * half)));
+    });
+  }
+#endif
+  int32_t lanes[I::kSize];
+  for (int l = 0; l < I::kSize; ++l) lanes[l] = p[l];
+  return load<I>(lanes);
+}
+
+}  // namespace
+}  // namespace qact::core::cpu

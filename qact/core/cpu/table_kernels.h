@@ -1,0 +1,102 @@
+// The bodies of TableKernels; see kernels.h. Included once per SIMD level.
+#pragma once
+
+#include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/simd.h"
+
+namespace qact::core::cpu {
+namespace {
+
+void cumulate(uint32_t* even, const uint32_t* odd, int32_t bins, int32_t* before) {
+  using I = IntVec<float>;
+  const int32_t* more = (const int32_t*)odd;
+  int32_t* count = (int32_t*)even;
+  const bool two = odd != even;
+  int32_t total = 0;
+  for (int32_t b = 0; b < bins; b += 16) {
+    I c = load<I>(count + b);
+    if (two) {
+      c = c + load<I>(more + b);
+      store(count + b, c);
+    }
+    const I sums = prefix_sum(c);
+    store(before + b, sums - c + total);
+    total += last_lane(sums);
+  }
+  before[bins] = total;
+}
+
+bool bin_levels(const uint32_t* count, const int32_t* before, int32_t bins,
+                const BinLevels& shared_rule, int32_t* level) {
+  using I = IntVec<float>;
+  const BinLevels rule = shared_rule;
+  const I caps = all<I>(rule.cap), limit = all<I>(rule.limit);
+  I heavy{};
+  const auto levels_of = [&](const I& c, const I& m) -> I {
+    const I middle = (m + rule.rank) * 2 + c;
+    heavy = heavy | (limit - c);  // negative where the count exceeds the limit
+    return minimum(truncate<float>(to_real<float>(middle) * rule.gain + rule.base), caps);
+  };
+  int32_t b = 0;
+  for (; b + 16 <= bins; b += 16) {
+    store(level + b, levels_of(load<I>((const int32_t*)count + b), load<I>(before + b)));
+  }
+  if (b < bins) {  // what follows belongs to other levels
+    const int some = bins - b;
+    const I c = load_some<I>((const int32_t*)count + b, some, 0);
+    store_some(level + b, levels_of(c, load_some<I>(before + b, some, 0)), some);
+  }
+  return any_negative(heavy);
+}
+
+void level_starts(const int32_t* level, int32_t bins, int32_t* first) {
+  using I = IntVec<float>;
+  for (int32_t b = 0; b < bins; b += 16) {
+    uint32_t changes = unequal(load<I>(level + b), load<I>(level + b - 1));
+    for (; changes; changes &= changes - 1) {
+      const int32_t at = b + __builtin_ctz(changes);
+      if (at < bins) first[level[at]] = at;
+    }
+  }
+}
+
+void cumulative_at(const int32_t* before, const uint32_t* count, int32_t bins,
+                   const float* position, float offset, float scale, int32_t n, int32_t* whole,
+                   float* part) {
+  using V = Vec<float>;
+  using I = IntVec<float>;
+  const V end = all<V>((float)bins);
+  for (int32_t i = 0; i < n; i += 16) {
+    const V t = minimum(maximum(load<V>(position + i) * scale + offset, V{}), end);
+    const I bin = truncate<float>(t);
+    store(whole + i, gather(before, bin));
+    store(part + i, to_real<float>(gather((const int32_t*)count, bin)) * (t - to_real<float>(bin)));
+  }
+}
+
+void convolve(const float* in, const float* taps, int32_t taps_count, float scale, float* out,
+              int32_t n) {
+  using V = Vec<float>;
+  for (int32_t i = 0; i < n; i += 16) {
+    V sum{};
+    for (int32_t k = 0; k < taps_count; ++k) sum += load<V>(in + i + k) * taps[k];
+    store(out + i, sum * scale);
+  }
+}
+
+void grid_between(const GridLine& shared_line, const int32_t* position, int32_t n, float* out) {
+  using V = Vec<float>;
+  using I = IntVec<float>;
+  const GridLine line = shared_line;
+  const V last = all<V>(line.last);
+  for (int32_t i = 0; i < n; i += 16) {
+    const V middle = to_real<float>(load<I>(position + i) + load<I>(position + i + 1)) * 0.5f;
+    const V t = minimum(maximum(middle * line.scale + line.offset, V{}), last);
+    const I node = truncate<float>(t);
+    const V here = gather(line.density, node), next = gather(line.density + 1, node);
+    store(out + i, here + (next - here) * (t - to_real<float>(node)));
+  }
+}
+
+}  // namespace
+}  // namespace qact::core::cpu

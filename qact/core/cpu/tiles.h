@@ -1,0 +1,185 @@
+// Channels as contiguous strips. A tile is a run of a channel's values in batch-major
+// order; a strip is one tile of one channel, in the type that the kernels compute in.
+// Where the tensor already lies so, a strip points into it; otherwise it is packed.
+//
+// Channels that lie innermost (dense layers, channels_last) or have few places per image
+// are taken several at a time, so that memory is read in long runs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/narrow.h"
+#include "qact/core/view.h"
+
+namespace qact::core::cpu {
+
+struct TilePlan {
+  static constexpr int64_t kGroup = 16;      // the most channels taken together
+  static constexpr int64_t kRun = 256;       // values that make a long run
+  static constexpr int64_t kLongest = 16384; // values of a tile of one channel
+  static constexpr int64_t kValues = 65536;  // and of a group's
+
+  Shape shape;
+  int64_t group;   // channels taken together
+  int64_t groups;
+  int64_t length;  // the longest tile
+  int64_t tiles;
+  bool by_image;   // every tile lies within one image
+
+  TilePlan(const Shape& s, const View& x) : shape(s) {
+    const bool innermost = x.channel_stride == 1 && s.channels > 1 &&
+                           (s.spatial == 1 || x.spatial_stride != 1);
+    by_image = !innermost && s.spatial >= kRun;
+    group = innermost ? kGroup : std::clamp<int64_t>(kRun / s.spatial, 1, kGroup);
+    group = std::min(group, s.channels);
+    groups = (s.channels + group - 1) / group;
+    const int64_t run = by_image ? s.spatial : s.context_size();
+    length = std::min(run, std::min(kLongest, kValues / group));
+    tiles = ((run + length - 1) / length) * (by_image ? s.batch : 1);
+  }
+
+  int64_t first_channel(int64_t g) const { return g * group; }
+  int64_t channels_of(int64_t g) const { return std::min(group, shape.channels - g * group); }
+
+  // A tile's first position, batch * spatial + place, and its length.
+  int64_t start(int64_t tile) const {
+    if (!by_image) return tile * length;
+    const int64_t per_image = (shape.spatial + length - 1) / length;
+    return tile / per_image * shape.spatial + tile % per_image * length;
+  }
+  int64_t size(int64_t tile) const {
+    const int64_t at = start(tile);
+    const int64_t end = by_image ? (at / shape.spatial + 1) * shape.spatial : shape.context_size();
+    return std::min(length, end - at);
+  }
+};
+
+// The strips of one tensor, in the type that the kernels compute in.
+template <class Real>
+class Strips {
+ public:
+  Strips(const View& view, const TilePlan& plan, const TensorKernels<Real>& kernels)
+      : view_(view), plan_(plan), kernels_(kernels) {
+    same_type_ = view.dtype == (std::is_same_v<Real, double> ? DType::f64 : DType::f32);
+    direct_ = same_type_ && plan.by_image && view.spatial_stride == 1;
+    if (!direct_ && view) buffer_.resize(plan.group * pitch());
+  }
+
+  // The strip of the g-th channel in the group, ready to be read.
+  const Real* load(int64_t group, int64_t tile, int64_t g) {
+    if (direct_) return at(group, tile);
+    if (loaded_group_ != group || loaded_tile_ != tile) {
+      move<Way::in>(group, tile);
+      loaded_group_ = group;
+      loaded_tile_ = tile;
+    }
+    return buffer_.data() + g * pitch();
+  }
+
+  // The strip to write to; store() puts a whole group's strips in place.
+  Real* open(int64_t group, int64_t tile, int64_t g) {
+    return direct_ ? at(group, tile) : buffer_.data() + g * pitch();
+  }
+  void store(int64_t group, int64_t tile) {
+    if (!direct_) move<Way::out>(group, tile);
+  }
+
+  // A tile of the g-th channel, to be asked for while others are worked on; `tensors` of
+  // this size are in use then, and all must fit the cache.
+  Ahead ahead(int64_t group, int64_t tile, int64_t g, int64_t tensors) const {
+    constexpr int64_t kCache = 3 << 19;
+    const int64_t bytes = plan_.group * plan_.shape.context_size() * sizeof(Real);
+    if (group >= plan_.groups || view_.spatial_stride != 1 || !same_type_ ||
+        tensors * bytes > kCache) {
+      return Ahead::nothing(view_.data);
+    }
+    return Ahead::runs(at(group, tile) + g * view_.channel_stride,
+                       std::min(plan_.shape.spatial, plan_.length) * sizeof(Real),
+                       view_.batch_stride * sizeof(Real));
+  }
+
+ private:
+  enum class Way { in, out };  // from the tensor to the strips, or back
+
+  int64_t pitch() const { return (plan_.length + 15) / 16 * 16 + 16; }
+
+  // The tensor's element at the start of a tile, in the group's first channel.
+  template <class Stored = Real>
+  Stored* at(int64_t group, int64_t tile, int64_t further = 0) const {
+    const int64_t position = plan_.start(tile) + further, spatial = plan_.shape.spatial;
+    return static_cast<Stored*>(view_.data) + position / spatial * view_.batch_stride +
+           plan_.first_channel(group) * view_.channel_stride +
+           position % spatial * view_.spatial_stride;
+  }
+
+  template <Way kWay>
+  void move(int64_t group, int64_t tile) {
+    const int64_t spatial = plan_.shape.spatial, size = plan_.size(tile);
+    const bool whole_images = plan_.start(tile) % spatial == 0 && size % spatial == 0;
+    if (same_type_ && spatial > 1 && view_.spatial_stride == 1 && whole_images) {
+      const RunBlock runs{size / spatial,     plan_.channels_of(group), spatial,
+                          view_.batch_stride, view_.channel_stride,     pitch()};
+      if constexpr (kWay == Way::in) {
+        kernels_.pack(at(group, tile), runs, buffer_.data());
+      } else {
+        kernels_.unpack(buffer_.data(), runs, at(group, tile));
+      }
+    } else if (same_type_) {
+      move_each<kWay, Real>(group, tile);
+    } else if constexpr (std::is_same_v<Real, float>) {
+      if (view_.dtype == DType::bf16) {
+        move_each<kWay, bfloat16_bits>(group, tile);
+      } else {
+        move_each<kWay, half_bits>(group, tile);
+      }
+    }
+  }
+
+  // Value by value, for any type and any strides.
+  template <Way kWay, class Stored>
+  void move_each(int64_t group, int64_t tile) {
+    const int64_t channels = plan_.channels_of(group), size = plan_.size(tile);
+    const auto copy = [](Stored& stored, Real& strip) {
+      if constexpr (std::is_same_v<Stored, Real>) {
+        (kWay == Way::in ? strip : stored) = kWay == Way::in ? stored : strip;
+      } else if constexpr (kWay == Way::in) {
+        strip = widen(stored);
+      } else {
+        stored = narrow<Stored>(strip);
+      }
+    };
+    for (int64_t i = 0; i < size;) {  // runs within one image
+      const int64_t place = (plan_.start(tile) + i) % plan_.shape.spatial;
+      const int64_t run = std::min(plan_.shape.spatial - place, size - i);
+      Stored* first = at<Stored>(group, tile, i);
+      Real* strips = buffer_.data() + i;
+      if (view_.channel_stride == 1) {
+        for (int64_t r = 0; r < run; ++r) {
+          Stored* row = first + r * view_.spatial_stride;
+          for (int64_t g = 0; g < channels; ++g) copy(row[g], strips[g * pitch() + r]);
+        }
+      } else {
+        for (int64_t g = 0; g < channels; ++g) {
+          Stored* channel = first + g * view_.channel_stride;
+          Real* strip = strips + g * pitch();
+          for (int64_t r = 0; r < run; ++r) copy(channel[r * view_.spatial_stride], strip[r]);
+        }
+      }
+      i += run;
+    }
+  }
+
+  View view_;
+  const TilePlan& plan_;
+  const TensorKernels<Real>& kernels_;
+  bool same_type_ = true;
+  bool direct_ = false;
+  std::vector<Real> buffer_;
+  int64_t loaded_group_ = -1, loaded_tile_ = -1;
+};
+
+}  // namespace qact::core::cpu

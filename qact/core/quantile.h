@@ -1,0 +1,143 @@
+// The quantile activation of one layer: its parameters and its entry points.
+//
+// A neuron's context is the list of values z_1..z_n that one channel takes over a
+// batch. Append c and -c. The values >= 0 share a total weight of p, the values < 0
+// a total of 1 - p. With q_j the weighted quantile at tau_j = j / (levels + 1),
+//
+//   activation(x) = #{j : x >= q_j} / levels,
+//
+// and its derivative is f(x), the weighted context's density, a Gaussian kernel
+// estimate. A value's level is the count #{j : x >= q_j}, from 0 to `levels`.
+#pragma once
+
+#include <cstdint>
+
+#include "qact/core/view.h"
+
+namespace qact::core {
+
+// exact sorts the context; binned counts it into a histogram. automatic is exact up
+// to kExactLimit values per channel and binned above, on every device.
+enum class Algorithm { automatic, exact, binned };
+
+inline constexpr int64_t kExactLimit = 256;
+
+struct Quantile {
+  int levels = 100;             // n_tau
+  double bound = 100.0;         // c
+  double positive_share = 0.5;  // p
+  double bandwidth = 0.5;       // h, the kernel's standard deviation
+  Algorithm algorithm = Algorithm::automatic;
+
+  // The paper's backward pass draws this many points of the weighted context and
+  // estimates the density from them; 0 uses the whole context. Exact only.
+  int64_t density_samples = 0;
+  uint64_t seed = 0;
+
+  // false: output the cumulative weight F(x) itself instead of level / levels.
+  bool quantised = true;
+
+  bool exact_for(int64_t n) const {
+    return algorithm == Algorithm::exact || !quantised || density_samples > 0 ||
+           (algorithm == Algorithm::automatic && n <= kExactLimit);
+  }
+};
+
+// The plain operator: y = activation(x), and f(x) for the backward pass.
+// NaN is in no context and gives NaN; infinities rank as extremes with density 0.
+struct ActivationForward {
+  Quantile quantile;
+  Shape shape;
+  View x;
+  View y;
+  View density;  // optional
+};
+void activation_forward(const ActivationForward& call, const Execution& execution);
+
+// The fused layer: norm, activation, norm, as torch's BatchNorm would do both norms
+// in training. A channel that holds a NaN or an infinity comes out as NaN.
+struct LayerForward {
+  Quantile quantile;
+  double eps = 1e-5;
+  Shape shape;
+  View x;
+  View y;
+  uint8_t* level = nullptr;  // [channels][batch * spatial], saved for the backward pass
+  ChannelVector weight_in, bias_in, weight_out, bias_out;
+  void* density = nullptr;     // [channels][levels + 1], double for f64, else float; optional
+  double* stats = nullptr;     // [channels][kLayerStats]
+  int64_t* context = nullptr;  // [channels][kContextBins], the batch's own; optional
+};
+void layer_forward(const LayerForward& call, const Execution& execution);
+
+// What the forward pass leaves per channel. Variances are biased; the outer norm's
+// are those of the activation, level / levels.
+struct LayerStats {
+  double mean_in, var_in, mean_out, var_out;
+  double mean_density;        // of f over the context
+  double mean_density_level;  // of f * level
+};
+inline constexpr int kLayerStats = sizeof(LayerStats) / sizeof(double);
+
+struct LayerBackward {
+  int levels = 100;
+  double eps = 1e-5;
+  Shape shape;
+  View grad_y;
+  View x;
+  const uint8_t* level = nullptr;
+  ChannelVector weight_in, weight_out;
+  const void* density = nullptr;
+  const double* stats = nullptr;
+  View grad_x;
+  double* grad_affine = nullptr;  // [channels][4]: weight_in, bias_in, weight_out, bias_out
+};
+void layer_backward(const LayerBackward& call, const Execution& execution);
+
+// Values from outside the context: z = scale * x + shift, its level the number of
+// quantiles q_j <= z, and y = out_scale * level / levels + out_shift, per channel. The
+// quantiles come from weighted_quantiles (exact.h) or context_quantiles (context.h).
+struct QuantileApply {
+  int levels = 100;
+  bool quantised = true;  // false: the level as a fraction between its two quantiles
+  Shape shape;
+  View x;
+  View y;
+  ChannelVector scale, shift, out_scale, out_shift;
+  const double* quantiles = nullptr;  // [channels][levels], ascending
+};
+void quantile_apply(const QuantileApply& call, const Execution& execution);
+
+// The density at a level's middle is that of the quantiles as equally heavy points.
+struct QuantileApplyBackward {
+  int levels = 100;
+  double bandwidth = 0.5;
+  Shape shape;
+  View grad_y;
+  View x;
+  View grad_x;
+  ChannelVector scale, shift, out_scale;
+  const double* quantiles = nullptr;
+  double* grad_affine = nullptr;  // [channels][4]: scale, shift, out_scale, out_shift
+};
+void quantile_apply_backward(const QuantileApplyBackward& call, const Execution& execution);
+
+// q_1..q_levels of each channel of x, exactly: [channels][levels].
+struct Quantiles {
+  Quantile quantile;
+  Shape shape;
+  View x;
+  double* quantiles = nullptr;
+};
+void quantiles(const Quantiles& call, const Execution& execution);
+
+// Counts z = scale * x + shift into kept contexts, [channels][kContextBins].
+struct ContextBuild {
+  Shape shape;
+  View x;
+  ChannelVector scale, shift;
+  int64_t* context = nullptr;
+};
+void context_build(const ContextBuild& call, const Execution& execution);
+
+}  // namespace qact::core

@@ -1,0 +1,43 @@
+#include "qact/nn/activation.h"
+
+#include <torch/nn/modules/activation.h>
+
+#include "qact/nn/quantile_activation.h"
+
+namespace qact::nn {
+namespace {
+
+struct Entry {
+  const char* name;
+  torch::nn::AnyModule (*make)(int64_t channels);
+};
+
+const Entry kActivations[] = {
+    {"qact", [](int64_t c) { return torch::nn::AnyModule(QuantileActivation(c)); }},
+    {"relu", [](int64_t) { return torch::nn::AnyModule(torch::nn::ReLU()); }},
+    {"prelu",
+     [](int64_t c) {
+       return torch::nn::AnyModule(
+           torch::nn::PReLU(torch::nn::PReLUOptions().num_parameters(c)));
+     }},
+    {"selu", [](int64_t) { return torch::nn::AnyModule(torch::nn::SELU()); }},
+};
+
+}  // namespace
+
+torch::nn::AnyModule make_activation(const std::string& name, int64_t channels) {
+  std::string names;
+  for (const Entry& entry : kActivations) {
+    if (name == entry.name) return entry.make(channels);
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  TORCH_CHECK(false, "[make_activation] expected one of ", names, ", got '", name, "'");
+}
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kActivations) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace qact::nn

@@ -1,0 +1,17 @@
+// Activations by name, so that a network never asks which one it was given.
+#pragma once
+
+#include <torch/nn/modules/container/any.h>
+
+#include <string>
+#include <vector>
+
+namespace qact::nn {
+
+// qact, relu, prelu or selu, for `channels` channels in dimension 1. qact comes with its
+// norms and its default options. Throws for any other name, listing those that exist.
+torch::nn::AnyModule make_activation(const std::string& name, int64_t channels);
+
+std::vector<std::string> activation_names();
+
+}  // namespace qact::nn

@@ -1,0 +1,80 @@
+// The quantile activation as a module: norm, activation, norm, and the context it keeps.
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/pimpl.h>
+
+#include <optional>
+#include <string>
+
+namespace qact::nn {
+
+// Whose context a value is ranked in.
+enum class ContextMode {
+  batch,    // the batch's own, as in training
+  tracked,  // the one kept from training: single samples work, and do not see each other
+  prior,    // the kept one, worth `prior` images, blended with the batch's
+  stream,   // the kept one, which first moves towards the batch by `momentum`
+};
+
+struct QuantileActivationOptions {
+  /* implicit */ QuantileActivationOptions(int64_t channels) : channels_(channels) {}
+
+  TORCH_ARG(int64_t, channels);
+  TORCH_ARG(int64_t, levels) = 100;
+  TORCH_ARG(double, bound) = 100.0;
+  TORCH_ARG(double, positive_share) = 0.5;
+  TORCH_ARG(double, bandwidth) = 0.5;
+  TORCH_ARG(std::string, algorithm) = "auto";
+  // The two norms, with affine parameters, as BatchNorm; the layer is fused if both are on.
+  TORCH_ARG(bool, norm_in) = true;
+  TORCH_ARG(bool, norm_out) = true;
+  TORCH_ARG(double, eps) = 1e-5;
+  // Of the running statistics and the kept context; none: a cumulative average.
+  TORCH_ARG(std::optional<double>, momentum) = 0.1;
+  // The context in eval(); train() always uses the batch's own.
+  TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
+  TORCH_ARG(double, prior) = 16.0;
+};
+
+// Input (B, C, ...), output of the same shape. All state lives in buffers: running means
+// and variances of both norms, the kept context, and the number of batches seen.
+class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImpl> {
+ public:
+  explicit QuantileActivationImpl(QuantileActivationOptions options);
+
+  void reset() override;
+  void reset_running_stats();
+  void pretty_print(std::ostream& stream) const override;
+
+  torch::Tensor forward(const torch::Tensor& x);
+
+  // The cumulative weight of x instead of its level: what is left of the rank once levels
+  // tie. In the same context as forward, but nothing is kept. Needs norm_out to be off.
+  torch::Tensor rank(const torch::Tensor& x);
+
+  QuantileActivationOptions options;
+  torch::Tensor weight_in, bias_in, weight_out, bias_out;
+  torch::Tensor running_mean_in, running_var_in, running_mean_out, running_var_out;
+  torch::Tensor context, num_batches_tracked;
+
+ private:
+  struct Call {
+    bool quantised = true;
+    bool keep = true;  // update the running statistics and the kept context
+  };
+
+  torch::Tensor run(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_batch(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_batch_fused(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_kept(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_blend(const torch::Tensor& x, const Call& call);
+  double next_momentum();
+  void keep_context(const torch::Tensor& batch, double momentum, double values);
+};
+TORCH_MODULE(QuantileActivation);
+
+// Sets the context mode for eval() of every QuantileActivation inside `network`.
+void set_context_mode(torch::nn::Module& network, ContextMode mode, double prior = 16.0);
+
+}  // namespace qact::nn

@@ -1,0 +1,73 @@
+#include "qact/nn/quantile_classifier.h"
+
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "qact/ops/border.h"
+
+namespace qact::nn {
+namespace {
+
+constexpr const char* kName = "QuantileClassifier";
+
+}  // namespace
+
+QuantileClassifierImpl::QuantileClassifierImpl(QuantileClassifierOptions options_)
+    : options(std::move(options_)) {
+  TORCH_CHECK(options.features() > 0, "[", kName, "] expected features > 0, got ",
+              options.features());
+  TORCH_CHECK(options.classes() >= 2, "[", kName, "] expected at least 2 classes, got ",
+              options.classes());
+  reset();
+}
+
+void QuantileClassifierImpl::reset() {
+  const int64_t classes = options.classes();
+  const int64_t usual = std::min<int64_t>(65535, std::max<int64_t>(100, 10 * classes));
+  linear = register_module("linear", torch::nn::Linear(options.features(), classes));
+  activation = register_module(
+      "activation",
+      QuantileActivation(QuantileActivationOptions(classes)
+                             .levels(options.levels() > 0 ? options.levels() : usual)
+                             .positive_share(1.0 - 1.0 / static_cast<double>(classes))
+                             .bandwidth(options.bandwidth())
+                             .norm_in(false)
+                             .norm_out(false)
+                             .momentum(options.momentum())
+                             .eval_mode(options.eval_mode())
+                             .prior(options.prior())));
+}
+
+void QuantileClassifierImpl::pretty_print(std::ostream& stream) const {
+  stream << "qact::nn::QuantileClassifier(features=" << options.features()
+         << ", classes=" << options.classes() << ", levels=" << activation->options.levels()
+         << ")";
+}
+
+torch::Tensor QuantileClassifierImpl::forward(const torch::Tensor& x) {
+  const torch::Tensor u = activation->forward(linear->forward(x));
+  const double half = 0.5 / static_cast<double>(activation->options.levels());
+  // The clamp moves the value, not the gradient: a confident mistake must still be felt.
+  return u + (u.detach().clamp(half, 1 - half) - u.detach());
+}
+
+torch::Tensor QuantileClassifierImpl::predict(const torch::Tensor& x) {
+  torch::NoGradGuard no_grad;
+  return activation->rank(linear->forward(x)).argmax(1);
+}
+
+torch::Tensor QuantileClassifierImpl::loss(const torch::Tensor& probabilities,
+                                           const torch::Tensor& labels) {
+  TORCH_CHECK(probabilities.dim() == 2 && labels.dim() == 1 &&
+                  labels.scalar_type() == torch::kLong && labels.size(0) == probabilities.size(0),
+              "[", kName, "] expected probabilities of shape (B,K) and int64 labels of shape (B), got ",
+              ops::describe(probabilities), " and ", ops::describe(labels));
+  const torch::Tensor target =
+      torch::one_hot(labels, probabilities.size(1)).to(probabilities.scalar_type());
+  return torch::binary_cross_entropy(probabilities, target);
+}
+
+}  // namespace qact::nn

@@ -1,0 +1,51 @@
+// The quantile classifier: a linear layer whose outputs are ranked per class, so that a
+// class's probability says where a sample stands among all that the classifier is shown.
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/modules/linear.h>
+
+#include "qact/nn/quantile_activation.h"
+
+namespace qact::nn {
+
+struct QuantileClassifierOptions {
+  QuantileClassifierOptions(int64_t features, int64_t classes)
+      : features_(features), classes_(classes) {}
+
+  TORCH_ARG(int64_t, features);
+  TORCH_ARG(int64_t, classes);
+  // 0: max(100, 10 * classes). Fewer would tie too often among many classes.
+  TORCH_ARG(int64_t, levels) = 0;
+  TORCH_ARG(double, bandwidth) = 0.5;
+  TORCH_ARG(double, momentum) = 0.1;
+  TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
+  TORCH_ARG(double, prior) = 16.0;
+};
+
+// Outputs >= 0 share a weight of 1 - 1/K, so that a logit of 0 is ranked 1/K and the mean
+// output is the prior 1/K when one sample in K is positive.
+class QuantileClassifierImpl : public torch::nn::Cloneable<QuantileClassifierImpl> {
+ public:
+  explicit QuantileClassifierImpl(QuantileClassifierOptions options);
+
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+
+  // (B, classes) probabilities, one class against the rest: rows need not sum to 1. They
+  // are kept half a level off 0 and 1, so that the cross-entropy is finite.
+  torch::Tensor forward(const torch::Tensor& x);
+
+  // The class of the highest rank, (B). Levels that tie are told apart by the rank itself.
+  torch::Tensor predict(const torch::Tensor& x);
+
+  // Binary cross-entropy of forward's output against labels, (B) int64, one against the rest.
+  static torch::Tensor loss(const torch::Tensor& probabilities, const torch::Tensor& labels);
+
+  QuantileClassifierOptions options;
+  torch::nn::Linear linear{nullptr};
+  QuantileActivation activation{nullptr};
+};
+TORCH_MODULE(QuantileClassifier);
+
+}  // namespace qact::nn

@@ -1,0 +1,156 @@
+#include "qact/ops/border.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "qact/core/cpu/dispatch.h"
+
+namespace qact::ops {
+namespace {
+
+std::string shape_of(const at::Tensor& tensor) {
+  std::ostringstream out;
+  out << '(';
+  for (int64_t i = 0; i < tensor.dim(); ++i) out << (i ? "," : "") << tensor.sym_size(i);
+  out << ')';
+  return out.str();
+}
+
+core::DType dtype_of(const at::Tensor& x) {
+  switch (x.scalar_type()) {
+    case at::kDouble: return core::DType::f64;
+    case at::kBFloat16: return core::DType::bf16;
+    case at::kHalf: return core::DType::f16;
+    default: return core::DType::f32;
+  }
+}
+
+bool floating(const at::Tensor& x) {
+  const auto type = x.scalar_type();
+  return type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
+}
+
+// Whether dimensions 2.. are one run of places with a single stride, which it returns.
+bool one_stride(const at::Tensor& x, int64_t& stride) {
+  stride = 1;
+  int64_t places = 0;  // of the dimensions so far, 0 before the first
+  for (int64_t d = x.dim() - 1; d >= 2; --d) {
+    if (x.size(d) == 1) continue;
+    if (places == 0) {
+      stride = x.stride(d);
+      places = x.size(d);
+    } else if (x.stride(d) == stride * places) {
+      places *= x.size(d);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string describe(const at::Tensor& tensor) {
+  return std::string(c10::getDtypeNames(tensor.scalar_type()).first) + " of shape " +
+         shape_of(tensor);
+}
+
+core::Quantile check_quantile(const char* op, int64_t levels, double bound,
+                              double positive_share, double bandwidth,
+                              std::string_view algorithm, int64_t most_levels) {
+  TORCH_CHECK(levels >= 2 && levels <= most_levels, "[", op, "] expected levels in 2..",
+              most_levels, ", got ", levels);
+  TORCH_CHECK(std::isfinite(bound) && bound > 0, "[", op,
+              "] expected a finite bound > 0, got ", bound);
+  TORCH_CHECK(positive_share > 0 && positive_share < 1, "[", op,
+              "] expected positive_share in (0, 1), got ", positive_share);
+  TORCH_CHECK(std::isfinite(bandwidth) && bandwidth > 0, "[", op,
+              "] expected a finite bandwidth > 0, got ", bandwidth);
+  core::Quantile quantile;
+  quantile.levels = static_cast<int>(levels);
+  quantile.bound = bound;
+  quantile.positive_share = positive_share;
+  quantile.bandwidth = bandwidth;
+  if (algorithm == "auto") {
+    quantile.algorithm = core::Algorithm::automatic;
+  } else if (algorithm == "exact") {
+    quantile.algorithm = core::Algorithm::exact;
+  } else if (algorithm == "binned") {
+    quantile.algorithm = core::Algorithm::binned;
+  } else {
+    TORCH_CHECK(false, "[", op, "] expected algorithm auto, exact or binned, got '",
+                std::string(algorithm), "'");
+  }
+  return quantile;
+}
+
+void check_kind(const char* op, const char* name, const at::Tensor& x) {
+  TORCH_CHECK(floating(x) && x.dim() >= 2, "[", op, "] expected ", name,
+              " to be a floating tensor of 2 or more dimensions, got ", describe(x));
+}
+
+void check_values(const char* op, const char* name, const at::Tensor& x) {
+  check_kind(op, name, x);
+  TORCH_CHECK(x.numel() > 0, "[", op, "] expected ", name, " to hold at least one value, got ",
+              describe(x));
+  constexpr int64_t kMost = int64_t{1} << 30;
+  TORCH_CHECK(x.numel() / x.size(1) <= kMost, "[", op, "] expected at most 2^30 values per channel"
+              " of ", name, ", got ", describe(x));
+}
+
+void check_channels(const char* op, const char* name, const at::Tensor& vector,
+                    const at::Tensor& x) {
+  if (!vector.defined()) return;
+  TORCH_CHECK(floating(vector) && vector.dim() == 1 && vector.sym_size(0) == x.sym_size(1), "[",
+              op, "] expected ", name, " to be a floating tensor of shape (", x.sym_size(1),
+              "), one number per channel of x, got ", describe(vector));
+}
+
+void check_eps(const char* op, double eps) {
+  TORCH_CHECK(std::isfinite(eps) && eps > 0, "[", op, "] expected a finite eps > 0, got ", eps);
+}
+
+Folded fold(const at::Tensor& x) {
+  Folded out;
+  int64_t stride = 1;
+  out.tensor = one_stride(x, stride) ? x : x.contiguous();
+  one_stride(out.tensor, stride);
+  out.shape = {x.size(0), x.size(1), x.numel() / (x.size(0) * x.size(1))};
+  out.view = {out.tensor.data_ptr(), dtype_of(x), out.tensor.stride(0), out.tensor.stride(1),
+              stride};
+  return out;
+}
+
+Folded fold_empty_like(const at::Tensor& like) {
+  // A layout that folds stays folded: empty_like keeps the order of the dimensions.
+  return fold(at::empty_like(like));
+}
+
+FoldedVector fold_vector(const at::Tensor& vector) {
+  FoldedVector out;
+  if (!vector.defined()) return out;
+  const bool is_double = vector.scalar_type() == at::kDouble;
+  out.tensor = vector.to(is_double ? at::kDouble : at::kFloat).contiguous();
+  out.vector = {out.tensor.data_ptr(), is_double};
+  return out;
+}
+
+at::ScalarType table_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+core::Execution cpu_execution() {
+  core::Execution execution;
+  execution.simd = core::cpu::choose_simd();
+  execution.parallel = [](int64_t count, int64_t grain,
+                          const std::function<void(int64_t, int64_t)>& body) {
+    at::parallel_for(0, count, grain, body);
+  };
+  return execution;
+}
+
+}  // namespace qact::ops

@@ -1,0 +1,108 @@
+#include "qact/ops/quantile_activation.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "qact/ops/border.h"
+
+namespace qact::ops {
+
+at::Tensor quantile_activation(const at::Tensor& x, int64_t levels, double bound,
+                               double positive_share, double bandwidth,
+                               std::string_view algorithm, bool quantised,
+                               int64_t density_samples, int64_t seed) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("qact::quantile_activation", "")
+                             .typed<decltype(quantile_activation)>();
+  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised,
+                 density_samples, seed);
+}
+
+std::tuple<at::Tensor, at::Tensor> quantile_activation_forward(
+    const at::Tensor& x, int64_t levels, double bound, double positive_share, double bandwidth,
+    std::string_view algorithm, bool quantised, int64_t density_samples, int64_t seed,
+    bool need_density) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("qact::quantile_activation_forward", "")
+                             .typed<decltype(quantile_activation_forward)>();
+  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised,
+                 density_samples, seed, need_density);
+}
+
+at::Tensor quantile_activation_backward(const at::Tensor& grad, const at::Tensor& density) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("qact::quantile_activation_backward", "")
+                             .typed<decltype(quantile_activation_backward)>();
+  return op.call(grad, density);
+}
+
+at::Tensor quantiles(const at::Tensor& x, int64_t levels, double bound, double positive_share) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("qact::quantiles", "")
+                             .typed<decltype(quantiles)>();
+  return op.call(x, levels, bound, positive_share);
+}
+
+namespace {
+
+// Without gradients the activation is the first half of its forward operator, on every
+// device.
+at::Tensor activation_without_gradient(const at::Tensor& x, int64_t levels, double bound,
+                                       double positive_share, double bandwidth,
+                                       std::string_view algorithm, bool quantised,
+                                       int64_t density_samples, int64_t seed) {
+  return std::get<0>(quantile_activation_forward(x, levels, bound, positive_share, bandwidth,
+                                                 algorithm, quantised, density_samples, seed,
+                                                 /*need_density=*/false));
+}
+
+at::Tensor activation_meta(const at::Tensor& x, int64_t levels, double bound,
+                           double positive_share, double bandwidth, std::string_view algorithm,
+                           bool, int64_t, int64_t) {
+  check_kind("quantile_activation", "x", x);
+  check_quantile("quantile_activation", levels, bound, positive_share, bandwidth, algorithm);
+  return at::empty_like(x);
+}
+
+std::tuple<at::Tensor, at::Tensor> forward_meta(const at::Tensor& x, int64_t, double, double,
+                                                double, std::string_view, bool, int64_t, int64_t,
+                                                bool need_density) {
+  check_kind("quantile_activation", "x", x);
+  return {at::empty_like(x), need_density ? at::empty_like(x) : at::empty({0}, x.options())};
+}
+
+at::Tensor backward_meta(const at::Tensor& grad, const at::Tensor&) { return at::empty_like(grad); }
+
+at::Tensor quantiles_meta(const at::Tensor& x, int64_t levels, double, double) {
+  check_kind("quantiles", "x", x);
+  return at::empty_symint({x.sym_size(1), levels}, x.options().dtype(table_type(x)));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(qact, m) {
+  m.def(
+      "quantile_activation(Tensor x, int levels=100, float bound=100.0, "
+      "float positive_share=0.5, float bandwidth=0.5, str algorithm=\"auto\", "
+      "bool quantised=True, int density_samples=0, int seed=0) -> Tensor");
+  m.def(
+      "quantile_activation_forward(Tensor x, int levels, float bound, float positive_share, "
+      "float bandwidth, str algorithm, bool quantised, int density_samples, int seed, "
+      "bool need_density) -> (Tensor, Tensor)");
+  m.def("quantile_activation_backward(Tensor grad, Tensor density) -> Tensor");
+  m.def(
+      "quantiles(Tensor x, int levels=100, float bound=100.0, float positive_share=0.5) "
+      "-> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("quantile_activation", activation_without_gradient); }
+
+TORCH_LIBRARY_IMPL(qact, Meta, m) {
+  m.impl("quantile_activation", activation_meta);
+  m.impl("quantile_activation_forward", forward_meta);
+  m.impl("quantile_activation_backward", backward_meta);
+  m.impl("quantiles", quantiles_meta);
+}
+
+}  // namespace qact::ops
