@@ -1,0 +1,9 @@
+// The subcommands, one file each: an options struct, setup, run. setup_NAME adds the
+// subcommand and its options; parsing the command line then runs it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace qact::cli {
+
+}  // namespace qact::cli

@@ -1,0 +1,18 @@
+#include <cstdio>
+#include <exception>
+
+#include "cli/commands.h"
+
+// Exit status: 0 on success, 1 on a failed run, 2 on wrong use.
+int main(int argc, char** argv) {
+  CLI::App app("qact: networks that adapt to the distribution they are shown", "qact");
+  app.require_subcommand(1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "qact: %s\n", error.what());
+    return 1;
+  }
+}
