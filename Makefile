@@ -1,0 +1,43 @@
+# Each goal does all the set-up that it needs; a second call starts in seconds.
+PYTHON := $(or $(QACT_PYTHON),$(CURDIR)/.venv/bin/python)
+BUILD := build
+THREADS := $(shell nproc)
+
+.PHONY: help demo test bench build setup sanitize clean
+
+help:
+	@echo "make demo      watch networks meet data that no fixed activation can classify"
+	@echo "make test      build and run all tests, the core ones under sanitizers too"
+	@echo "make bench     time the layer next to BatchNorm + ReLU; writes $(BUILD)/bench.json"
+	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"
+	@echo "make sanitize  all tests that need no torch, under sanitizers"
+	@echo "make clean     remove what was built"
+	@echo
+	@echo "QACT_PYTHON=PATH uses that Python's torch (2.11 to 2.13) and installs nothing into it."
+
+setup:
+	@scripts/setup
+
+build: setup
+	@test -f $(BUILD)/build.ninja || cmake -G Ninja -S . -B $(BUILD) -DQACT_PYTHON=$(PYTHON)
+	@cmake --build $(BUILD)
+
+demo: build
+	@$(BUILD)/qact toy
+
+test: build sanitize
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(THREADS)
+	@QACT_LIBRARY=$(BUILD)/libqact.so $(PYTHON) -m pytest -q tests/python
+
+bench: build
+	@$(BUILD)/qact-bench
+
+SANITIZED := $(BUILD)/sanitized
+sanitize: setup
+	@test -f $(SANITIZED)/build.ninja || cmake -G Ninja -S . -B $(SANITIZED) \
+	  -DQACT_PYTHON=$(PYTHON) -DQACT_TORCH=OFF -DQACT_SANITIZE=ON
+	@cmake --build $(SANITIZED)
+	@ctest --test-dir $(SANITIZED) --output-on-failure -j $(THREADS)
+
+clean:
+	rm -rf $(BUILD)
