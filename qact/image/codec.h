@@ -35,7 +35,7 @@ struct ArrayHeader {
   std::vector<int64_t> shape;
   int64_t data_offset = 0;  // from the file's start
 
-  int64_t count() const;      // of elements
+  int64_t count() const;  // of elements
   int64_t item_bytes() const;
 };
 // `file_bytes` is the whole file's size, against which the shape is checked; `bytes` may

@@ -1,0 +1,185 @@
+// JPEG through libjpeg-turbo. Its errors are long jumps, so the functions that call setjmp
+// hold nothing with a destructor.
+#include <csetjmp>
+#include <cstdio>
+// jpeglib.h needs size_t and FILE before it.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "qact/image/codec.h"
+#include "qact/image/colour.h"
+#include "qact/image/fail.h"
+
+namespace qact::image {
+namespace {
+
+// A block of 8 x 8 takes a bit or more, and chroma may be quartered: more pixels in a byte
+// than this is a bomb. So is a picture of more scans.
+constexpr int64_t kMostPixelsPerByte = 1024;
+constexpr int kMostScans = 100;
+
+struct Errors {
+  jpeg_error_mgr manager;  // first: libjpeg hands back a pointer to it
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX] = {};
+};
+
+[[noreturn]] void give_up(j_common_ptr state, const char* message) {
+  auto* errors = reinterpret_cast<Errors*>(state->err);
+  if (message) {
+    std::strncpy(errors->message, message, sizeof(errors->message) - 1);
+  } else {
+    state->err->format_message(state, errors->message);
+  }
+  std::longjmp(errors->jump, 1);
+}
+
+// libjpeg invents pixels where the data is corrupt and only warns; here that is an error.
+// What remains a warning leaves the pixels whole.
+void on_message(j_common_ptr state, int level) {
+  const int code = state->err->msg_code;
+  const bool harmless =
+      code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
+  if (level < 0 && !harmless) give_up(state, nullptr);
+}
+
+void on_progress(j_common_ptr state) {
+  if (reinterpret_cast<j_decompress_ptr>(state)->input_scan_number > kMostScans) {
+    give_up(state, "more scans than a picture has");
+  }
+}
+
+jpeg_error_mgr* prepare(Errors* errors) {
+  jpeg_std_error(&errors->manager);
+  errors->manager.error_exit = [](j_common_ptr state) { give_up(state, nullptr); };
+  errors->manager.emit_message = on_message;
+  return &errors->manager;
+}
+
+struct Reader {
+  Reader() {
+    state.err = prepare(&errors);
+    jpeg_create_decompress(&state);
+    progress.progress_monitor = on_progress;
+    state.progress = &progress;
+  }
+  ~Reader() { jpeg_destroy_decompress(&state); }
+  Errors errors;
+  jpeg_progress_mgr progress = {};
+  jpeg_decompress_struct state = {};
+};
+
+bool read_header(Reader* reader, Bytes bytes, Size* size) {
+  jpeg_decompress_struct* state = &reader->state;
+  if (setjmp(reader->errors.jump)) return false;
+  jpeg_mem_src(state, bytes.data(), bytes.size());
+  jpeg_read_header(state, TRUE);
+  const int64_t pixels = int64_t{state->image_height} * state->image_width;
+  if (pixels > kMostPixels) {
+    give_up(reinterpret_cast<j_common_ptr>(state), "more pixels than a picture has");
+  }
+  if (pixels / kMostPixelsPerByte > static_cast<int64_t>(bytes.size())) {
+    give_up(reinterpret_cast<j_common_ptr>(state), "more pixels than its bytes can hold");
+  }
+  if (state->num_components == 4) {
+    state->out_color_space = JCS_CMYK;
+  } else if (state->num_components != 1) {
+    state->out_color_space = JCS_RGB;
+  }
+  jpeg_start_decompress(state);
+  *size = {static_cast<int>(state->output_height), static_cast<int>(state->output_width),
+           state->output_components};
+  return true;
+}
+
+bool read_pixels(Reader* reader, Image* picture) {
+  jpeg_decompress_struct* state = &reader->state;
+  if (setjmp(reader->errors.jump)) return false;
+  while (state->output_scanline < state->output_height) {
+    JSAMPROW row = picture->row(state->output_scanline);
+    jpeg_read_scanlines(state, &row, 1);
+  }
+  jpeg_finish_decompress(state);
+  return true;
+}
+
+// Four inks, stored inverted as Adobe does (the convention that Pillow assumes too).
+Image from_inks(const Image& inks) {
+  Image out({inks.size.height, inks.size.width, 3});
+  const int64_t pixels = int64_t{out.size.height} * out.size.width;
+  for (int64_t i = 0; i < pixels; ++i) {
+    const uint8_t* ink = &inks.pixels[4 * i];
+    for (int c = 0; c < 3; ++c) {
+      const int product = (255 - ink[c]) * ink[3] + 128;
+      out.pixels[3 * i + c] = static_cast<uint8_t>(ink[3] - ((product + (product >> 8)) >> 8));
+    }
+  }
+  return out;
+}
+
+struct Writer {
+  Writer() {
+    state.err = prepare(&errors);
+    jpeg_create_compress(&state);
+  }
+  ~Writer() {
+    jpeg_destroy_compress(&state);
+    std::free(bytes);
+  }
+  Errors errors;
+  jpeg_compress_struct state = {};
+  unsigned char* bytes = nullptr;
+  unsigned long count = 0;
+};
+
+bool write_picture(Writer* writer, const Image& picture, int quality, bool optimise) {
+  jpeg_compress_struct* state = &writer->state;
+  if (setjmp(writer->errors.jump)) return false;
+  jpeg_mem_dest(state, &writer->bytes, &writer->count);
+  state->image_width = picture.size.width;
+  state->image_height = picture.size.height;
+  state->input_components = picture.size.channels;
+  state->in_color_space = picture.size.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(state);
+  jpeg_set_quality(state, quality, TRUE);
+  state->optimize_coding = optimise;
+  jpeg_start_compress(state, TRUE);
+  while (state->next_scanline < state->image_height) {
+    JSAMPROW row = const_cast<uint8_t*>(picture.row(state->next_scanline));
+    jpeg_write_scanlines(state, &row, 1);
+  }
+  jpeg_finish_compress(state);
+  return true;
+}
+
+}  // namespace
+
+Image decode_jpeg(Bytes bytes, int channels) {
+  Reader reader;
+  Size size;
+  if (!read_header(&reader, bytes, &size)) {
+    fail("jpeg", "expected a JPEG picture, got: ", reader.errors.message);
+  }
+  Image picture(size);
+  if (!read_pixels(&reader, &picture)) {
+    fail("jpeg", "expected a JPEG picture of ", size.width, "x", size.height,
+         ", got: ", reader.errors.message);
+  }
+  if (size.channels == 4) picture = from_inks(picture);
+  return with_channels(std::move(picture), channels);
+}
+
+std::vector<uint8_t> encode_jpeg(const Image& picture, int quality, bool optimise) {
+  Writer writer;
+  if (!write_picture(&writer, picture, quality, optimise)) {
+    fail("jpeg", "cannot write a picture of ", picture.size.width, "x", picture.size.height, "x",
+         picture.size.channels, ": ", writer.errors.message);
+  }
+  return {writer.bytes, writer.bytes + writer.count};
+}
+
+}  // namespace qact::image

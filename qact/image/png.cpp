@@ -1,0 +1,143 @@
+// PNG through libpng. libpng reports an error with a long jump, so the functions that call
+// setjmp hold nothing with a destructor.
+#include <png.h>
+
+#include <cstring>
+
+#include "qact/image/codec.h"
+#include "qact/image/colour.h"
+#include "qact/image/fail.h"
+
+namespace qact::image {
+namespace {
+
+// Deflate makes at most 1032 bytes of one.
+constexpr int64_t kMostExpansion = 1032;
+
+struct Source {
+  Bytes bytes;
+  size_t position = 0;
+  char message[200] = {};
+};
+
+void on_error(png_structp png, png_const_charp message) {
+  auto* text = static_cast<char*>(png_get_error_ptr(png));
+  std::strncpy(text, message, sizeof(Source::message) - 1);
+  png_longjmp(png, 1);
+}
+
+void on_warning(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp png, png_bytep out, size_t count) {
+  auto* source = static_cast<Source*>(png_get_io_ptr(png));
+  if (count > source->bytes.size() - source->position) png_error(png, "a truncated file");
+  std::memcpy(out, source->bytes.data() + source->position, count);
+  source->position += count;
+}
+
+// Asks libpng for 8-bit grey or RGB whatever the file holds, and checks the sizes.
+bool read_header(png_structp png, png_infop info, Source* source, Size* size) {
+  if (setjmp(png_jmpbuf(png))) return false;
+  png_set_read_fn(png, source, read_bytes);
+  png_set_user_limits(png, kMostPixels, kMostPixels);
+  png_set_chunk_malloc_max(png, 1 << 20);
+  png_read_info(png, info);
+  const int64_t height = png_get_image_height(png, info);
+  const int64_t width = png_get_image_width(png, info);
+  if (height * width > kMostPixels) png_error(png, "more pixels than a picture has");
+  const int64_t raw = height * static_cast<int64_t>(png_get_rowbytes(png, info));
+  if (raw / kMostExpansion > static_cast<int64_t>(source->bytes.size())) {
+    png_error(png, "more pixels than its bytes can hold");
+  }
+  png_set_expand(png);
+  png_set_strip_16(png);
+  png_set_strip_alpha(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, info);
+  *size = {static_cast<int>(height), static_cast<int>(width), png_get_channels(png, info)};
+  return true;
+}
+
+bool read_pixels(png_structp png, png_infop info, png_bytepp rows) {
+  if (setjmp(png_jmpbuf(png))) return false;
+  png_read_image(png, rows);
+  png_read_end(png, info);
+  return true;
+}
+
+void append_bytes(png_structp png, png_bytep bytes, size_t count) {
+  auto* out = static_cast<std::vector<uint8_t>*>(png_get_io_ptr(png));
+  out->insert(out->end(), bytes, bytes + count);
+}
+
+void flush_nothing(png_structp) {}
+
+bool write_picture(png_structp png, png_infop info, Size size, png_bytepp rows,
+                   std::vector<uint8_t>* out) {
+  if (setjmp(png_jmpbuf(png))) return false;
+  png_set_write_fn(png, out, append_bytes, flush_nothing);
+  png_set_IHDR(png, info, size.width, size.height, 8,
+               size.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(png, info);
+  png_write_image(png, rows);
+  png_write_end(png, nullptr);
+  return true;
+}
+
+struct Reader {
+  explicit Reader(char* message)
+      : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, message, on_error, on_warning)),
+        info(png_create_info_struct(png)) {}
+  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+  png_structp png;
+  png_infop info;
+};
+
+struct Writer {
+  explicit Writer(char* message)
+      : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, message, on_error, on_warning)),
+        info(png_create_info_struct(png)) {}
+  ~Writer() { png_destroy_write_struct(&png, &info); }
+  png_structp png;
+  png_infop info;
+};
+
+std::vector<png_bytep> row_pointers(Image* picture) {
+  std::vector<png_bytep> rows(picture->size.height);
+  for (int y = 0; y < picture->size.height; ++y) rows[y] = picture->row(y);
+  return rows;
+}
+
+}  // namespace
+
+Image decode_png(Bytes bytes, int channels) {
+  Source source{bytes};
+  Reader reader(source.message);
+  Size size;
+  if (!read_header(reader.png, reader.info, &source, &size)) {
+    fail("png", "expected a PNG picture, got: ", source.message);
+  }
+  Image picture(size);
+  std::vector<png_bytep> rows = row_pointers(&picture);
+  if (!read_pixels(reader.png, reader.info, rows.data())) {
+    fail("png", "expected a PNG picture of ", size.width, "x", size.height,
+         ", got: ", source.message);
+  }
+  return with_channels(std::move(picture), channels);
+}
+
+std::vector<uint8_t> encode_png(const Image& picture) {
+  char message[sizeof(Source::message)] = {};
+  Writer writer(message);
+  Image copy = picture;  // libpng's rows are not const
+  std::vector<png_bytep> rows = row_pointers(&copy);
+  std::vector<uint8_t> out;
+  if (!write_picture(writer.png, writer.info, picture.size, rows.data(), &out)) {
+    fail("png", "cannot write a picture of ", picture.size.width, "x", picture.size.height, "x",
+         picture.size.channels, ": ", message);
+  }
+  return out;
+}
+
+}  // namespace qact::image

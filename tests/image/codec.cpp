@@ -1,0 +1,137 @@
+// Pictures against what Pillow reads and writes (tests/fixtures/image/make.py), and pictures
+// that are not.
+#include "qact/image/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/image/fixtures.h"
+
+namespace qact::image {
+namespace {
+
+using test::fixture;
+using test::fixture_array;
+using test::message_of;
+using ::testing::TestWithParam;
+using ::testing::Values;
+
+class PillowReads : public TestWithParam<const char*> {};
+
+TEST_P(PillowReads, TheSamePixels) {
+  const std::string name = std::string("image/") + GetParam();
+  const Image picture = decode_picture(fixture(name));
+  const test::Array expected = fixture_array(name + ".npy");
+  ASSERT_EQ(picture.size.height, expected.header.shape[0]);
+  ASSERT_EQ(picture.size.width, expected.header.shape[1]);
+  ASSERT_EQ(picture.size.channels, expected.header.shape.size() == 2 ? 1 : 3);
+  EXPECT_EQ(picture.pixels, expected.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pictures, PillowReads,
+                         Values("rgb.png", "grey.png", "bit.png", "palette.png", "alpha.png",
+                                "deep.png", "rgb.jpg", "grey.jpg", "full.jpg", "progressive.jpg",
+                                "inks.jpg"));
+
+TEST(Jpeg, LosesWhatPillowLoses) {
+  const int qualities[] = {7, 10, 15, 18, 25, 58, 65, 80, 85};
+  for (const std::string name : {"rgb", "grey"}) {
+    const Image picture = decode_png(fixture("image/" + name + ".png"));
+    const test::Array expected = fixture_array("image/jpeg_of_" + name + ".npy");
+    auto view = expected.bytes.begin();
+    for (const int quality : qualities) {
+      for (const bool optimise : {false, true}) {
+        const Image read = decode_jpeg(encode_jpeg(picture, quality, optimise));
+        EXPECT_TRUE(std::equal(read.pixels.begin(), read.pixels.end(), view))
+            << name << " at quality " << quality;
+      }
+      view += picture.size.values();
+    }
+  }
+}
+
+TEST(Png, ReadsBackWhatItWrites) {
+  for (const Size size : {Size{1, 1, 1}, Size{5, 3, 3}, Size{28, 28, 1}, Size{2, 300, 3}}) {
+    Image picture(size);
+    for (size_t i = 0; i < picture.pixels.size(); ++i) {
+      picture.pixels[i] = static_cast<uint8_t>(i * 37 + i / 7);
+    }
+    const Image read = decode_picture(encode_png(picture));
+    EXPECT_EQ(read.size, size);
+    EXPECT_EQ(read.pixels, picture.pixels);
+  }
+}
+
+TEST(Picture, ConvertsItsChannels) {
+  EXPECT_EQ(decode_png(fixture("image/rgb.png"), 1).pixels, fixture_array("image/luma.npy").bytes);
+  const Image grey = decode_png(fixture("image/grey.png"));
+  const Image rgb = decode_png(fixture("image/grey.png"), 3);
+  ASSERT_EQ(rgb.size.channels, 3);
+  for (size_t i = 0; i < rgb.pixels.size(); ++i) ASSERT_EQ(rgb.pixels[i], grey.pixels[i / 3]);
+}
+
+TEST(Picture, RefusesEveryTruncation) {
+  for (const char* name : {"image/rgb.png", "image/rgb.jpg", "image/progressive.jpg"}) {
+    const std::vector<uint8_t> file = fixture(name);
+    for (size_t length = 0; length + 2 < file.size(); length += 7) {
+      const std::string message = message_of([&] { decode_picture(Bytes(file).first(length)); });
+      EXPECT_NE(message.find("expected a"), message.npos) << name << " cut to " << length;
+    }
+  }
+}
+
+TEST(Picture, NoticesAFlippedBitInAPng) {
+  const std::vector<uint8_t> file = fixture("image/rgb.png");
+  for (size_t at = 0; at < file.size(); at += 5) {
+    std::vector<uint8_t> flipped = file;
+    flipped[at] ^= 4;
+    EXPECT_NE(message_of([&] { decode_picture(flipped); }), "") << "byte " << at;
+  }
+}
+
+TEST(Picture, RefusesWhatIsNoPicture) {
+  for (const std::string text : {"", "<html>", "GIF89a", "\x89PNG", "\xff\xd8"}) {
+    const Bytes bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+    EXPECT_NE(message_of([&] { decode_picture(bytes); }), "") << text;
+  }
+}
+
+void write_big_endian(uint8_t* at, uint32_t value, int bytes) {
+  for (int i = bytes - 1; i >= 0; --i, value >>= 8) at[i] = static_cast<uint8_t>(value);
+}
+
+uint32_t crc_of(const uint8_t* from, int count) {
+  uint32_t crc = ~0u;
+  for (int i = 0; i < count; ++i) {
+    crc ^= from[i];
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xedb88320u : 0u);
+  }
+  return ~crc;
+}
+
+TEST(Picture, RefusesAPngBomb) {
+  for (const uint32_t side : {8000u, 100000u, 0x7fffffffu}) {
+    std::vector<uint8_t> file = fixture("image/rgb.png");
+    write_big_endian(&file[16], side, 4);
+    write_big_endian(&file[20], side, 4);
+    write_big_endian(&file[29], crc_of(&file[12], 17), 4);
+    const std::string message = message_of([&] { decode_picture(file); });
+    EXPECT_NE(message.find("[png] expected"), message.npos) << side;
+  }
+}
+
+TEST(Picture, RefusesAJpegBomb) {
+  for (const uint32_t side : {8000u, 20000u, 65500u}) {
+    std::vector<uint8_t> file = fixture("image/rgb.jpg");
+    size_t frame = 0;
+    while (file[frame] != 0xff || file[frame + 1] != 0xc0) ++frame;
+    write_big_endian(&file[frame + 5], side, 2);
+    write_big_endian(&file[frame + 7], side, 2);
+    const std::string message = message_of([&] { decode_picture(file); });
+    EXPECT_NE(message.find("more pixels"), message.npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace qact::image
