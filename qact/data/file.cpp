@@ -1,0 +1,121 @@
+#include "qact/data/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "qact/image/fail.h"
+
+namespace qact::data {
+
+using image::fail;
+
+Blob map_file(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail("file", "cannot open ", path.string(), ": ", std::strerror(errno));
+  const std::shared_ptr<const void> closer(nullptr, [file](const void*) { ::close(file); });
+  struct stat about {};
+  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
+    fail("file", "expected a file, got something else: ", path.string());
+  }
+  const auto size = static_cast<size_t>(about.st_size);
+  if (size == 0) return {};
+  void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (at == MAP_FAILED) fail("file", "cannot map ", path.string(), ": ", std::strerror(errno));
+  return {{static_cast<const uint8_t*>(at), size},
+          std::shared_ptr<const void>(
+              at, [size](const void* p) { ::munmap(const_cast<void*>(p), size); })};
+}
+
+Blob inflate_gzip(image::Bytes bytes) {
+  z_stream stream = {};
+  if (inflateInit2(&stream, 15 + 16) != Z_OK) fail("gzip", "cannot start zlib");
+  const std::shared_ptr<z_stream> closer(&stream, inflateEnd);
+  auto out = std::make_shared<std::vector<uint8_t>>(2 * bytes.size() + 64);
+  stream.next_in = const_cast<uint8_t*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  int state = Z_OK;
+  while (state == Z_OK) {
+    if (stream.total_out == out->size()) out->resize(2 * out->size());
+    stream.next_out = out->data() + stream.total_out;
+    stream.avail_out = static_cast<uInt>(std::min<size_t>(out->size() - stream.total_out, 1 << 30));
+    state = inflate(&stream, Z_NO_FLUSH);
+  }
+  if (state != Z_STREAM_END) {
+    fail("gzip", "expected a whole gzip stream, got ",
+         state == Z_BUF_ERROR ? "a truncated one" : "a corrupt one");
+  }
+  if (stream.avail_in != 0) {
+    fail("gzip", "expected nothing after the stream, got ", stream.avail_in, " bytes");
+  }
+  return {{out->data(), stream.total_out}, out};
+}
+
+Blob read_plain_or_gzip(const fs::path& folder, const std::string& name) {
+  const fs::path plain = folder / name, packed = folder / (name + ".gz");
+  if (fs::exists(plain) || !fs::exists(packed)) return map_file(plain);
+  const Blob file = map_file(packed);
+  return naming(packed, [&] { return inflate_gzip(file.bytes); });
+}
+
+fs::path locate(const fs::path& folder, const std::string& inner, const std::string& name) {
+  const fs::path nested = folder / inner / name;
+  return fs::exists(nested) ? nested : folder / name;
+}
+
+OutputFile::OutputFile(fs::path path, bool append) : path_(std::move(path)) {
+  const int mode = append ? O_APPEND : O_TRUNC;
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | mode, 0644);
+  if (file_ < 0) fail("file", "cannot write ", path_.string(), ": ", std::strerror(errno));
+}
+
+OutputFile::~OutputFile() {
+  if (file_ < 0) return;
+  ::close(file_);
+  ::unlink(path_.c_str());
+}
+
+void OutputFile::write(image::Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("file", "cannot write ", path_.string(), ": ", std::strerror(errno));
+    bytes = bytes.subspan(written);
+  }
+}
+
+void OutputFile::finish() {
+  const int file = std::exchange(file_, -1);
+  if (::close(file) != 0) {
+    const int why = errno;
+    ::unlink(path_.c_str());
+    fail("file", "cannot write ", path_.string(), ": ", std::strerror(why));
+  }
+}
+
+void OutputFile::keep() { ::close(std::exchange(file_, -1)); }
+
+void write_file(const fs::path& path, image::Bytes bytes) {
+  OutputFile file(path);
+  file.write(bytes);
+  file.finish();
+}
+
+void expect_folder(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) {
+    fail("file", "expected a folder, got nothing at ", path.string());
+  }
+  if (!fs::is_directory(status)) {
+    fail("file", "expected a folder, got a file: ", path.string());
+  }
+}
+
+}  // namespace qact::data

@@ -1,0 +1,37 @@
+// Many picture files as one split.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "qact/data/split.h"
+
+namespace qact::data {
+
+// How pictures of any size become images of one size: the shorter side is resized, then the
+// middle cropped. 0 leaves a step out.
+struct Fit {
+  int resize = 0;
+  int crop = 0;
+  int channels = 3;
+};
+
+struct Picture {
+  std::filesystem::path path;
+  int64_t label = 0;
+};
+
+// Decodes PNG and JPEG on all cores.
+Split read_pictures(const std::vector<Picture>& pictures, int classes, const Fit& fit);
+
+// A folder per class, classes and files in the order of their names.
+struct ClassFolders {
+  std::vector<std::string> classes;
+  std::vector<Picture> pictures;
+};
+// `inner` is the folder in each class's folder that holds the pictures, if any.
+ClassFolders list_class_folders(const std::filesystem::path& folder, const std::string& inner = "");
+
+Split read_class_folders(const std::filesystem::path& folder, const Fit& fit);
+
+}  // namespace qact::data

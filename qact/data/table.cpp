@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "qact/data/file.h"
+#include "qact/data/own.h"
+#include "qact/data/sets.h"
+#include "qact/image/fail.h"
+
+namespace qact::data {
+
+using image::fail;
+
+const std::vector<Dataset>& datasets() {
+  static const std::vector<Dataset> table = {
+      mnist_small(),   mnist(),     fashion_mnist(), cifar10(),         cifar100(),
+      tiny_imagenet(), cifar10_c(), cifar100_c(),    tiny_imagenet_c(), mnist_c(),
+  };
+  return table;
+}
+
+const Dataset& find_dataset(const std::string& name) {
+  std::string names;
+  for (const Dataset& dataset : datasets()) {
+    if (dataset.name == name) return dataset;
+    names += (names.empty() ? "" : ", ") + dataset.name;
+  }
+  fail("data", "expected a dataset's name (", names, "), got ", name);
+}
+
+fs::path data_folder(const std::string& option) {
+  if (!option.empty()) return option;
+  if (const char* folder = std::getenv("QACT_DATA"); folder && *folder) return folder;
+  const char* home = std::getenv("HOME");
+  return fs::path(home ? home : ".") / ".cache" / "qact";
+}
+
+bool is_present(const Dataset& dataset, const fs::path& data_folder) {
+  return dataset.embedded || fs::is_directory(data_folder / dataset.name);
+}
+
+Opened open_dataset(const std::string& name_or_path, const fs::path& data_folder, const Fit& fit) {
+  if (name_or_path.find('/') != std::string::npos) return describe_own(name_or_path, fit);
+  const Dataset& dataset = find_dataset(name_or_path);
+  if (is_present(dataset, data_folder)) return {dataset, data_folder / dataset.name};
+  if (dataset.name == "mnist") return {find_dataset("mnist-small"), {}};
+  fail("data", "expected ", dataset.name, " in ", (data_folder / dataset.name).string(),
+       ", got nothing there: `qact data fetch ", dataset.name, "` gets it");
+}
+
+Split Opened::read(const Which& which) const {
+  if (dataset.clean.empty()) {
+    if (which.distortion != "none" || which.severity != 0) {
+      fail(dataset.name, "expected the distortion none at severity 0 of a clean set, got ",
+           which.distortion, " at ", which.severity);
+    }
+    return dataset.read(folder, which);
+  }
+  const auto& known = dataset.distortions;
+  if (std::find(known.begin(), known.end(), which.distortion) == known.end()) {
+    fail(dataset.name, "expected one of its distortions, got ", which.distortion);
+  }
+  if (which.severity < 1 || which.severity > dataset.severities) {
+    fail(dataset.name, "expected a severity of 1 to ", dataset.severities, ", got ",
+         which.severity);
+  }
+  if (which.part == Part::kTrain && dataset.train == 0) {
+    fail(dataset.name, "expected its test part, got train, of which it has none");
+  }
+  return dataset.read(folder, which);
+}
+
+}  // namespace qact::data

@@ -1,0 +1,88 @@
+// Tiny-ImageNet in its official layout: train/WNID/images/*.JPEG, and val/images/*.JPEG with
+// the classes in val/val_annotations.txt. The published test part has no labels; val serves.
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "qact/data/file.h"
+#include "qact/data/sets.h"
+#include "qact/image/fail.h"
+
+namespace qact::data {
+namespace {
+
+using image::fail;
+
+constexpr int kClasses = 200;
+
+fs::path root(const fs::path& folder) {
+  return fs::exists(folder / "tiny-imagenet-200") ? folder / "tiny-imagenet-200" : folder;
+}
+
+ClassFolders training_pictures(const fs::path& folder) {
+  ClassFolders found = list_class_folders(folder / "train", "images");
+  if (found.classes.size() != kClasses) {
+    fail("tiny-imagenet", "expected ", kClasses, " classes, got ", found.classes.size(), " in ",
+         (folder / "train").string());
+  }
+  return found;
+}
+
+// Lines of: file, class, box; separated by tabs.
+std::vector<Picture> validation_pictures(const fs::path& folder) {
+  std::map<std::string, int64_t> label_of;
+  for (const auto& entry : fs::directory_iterator(folder / "train")) {
+    if (entry.is_directory()) label_of[entry.path().filename().string()] = 0;
+  }
+  int64_t next = 0;
+  for (auto& [name, label] : label_of) label = next++;
+
+  const fs::path list = folder / "val" / "val_annotations.txt";
+  const Blob file = map_file(list);
+  std::istringstream lines(
+      std::string(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()));
+  std::vector<Picture> out;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find('\t'), second = line.find('\t', first + 1);
+    const std::string name = line.substr(0, first);
+    const auto label = first == line.npos
+                           ? label_of.end()
+                           : label_of.find(line.substr(first + 1, second - first - 1));
+    if (label == label_of.end() || name.find('/') != name.npos) {
+      fail("tiny-imagenet", "expected a file's name and one of ", label_of.size(),
+           " classes, got another line ", out.size() + 1, " in ", list.string());
+    }
+    out.push_back({folder / "val" / "images" / name, label->second});
+  }
+  return out;
+}
+
+}  // namespace
+
+Dataset tiny_imagenet() {
+  const std::string md5 = "md5:90528d7ca1a48142e341f4ef8d21d0de";
+  Dataset out;
+  out.name = "tiny-imagenet";
+  out.title = "Tiny-ImageNet: colour pictures of 200 classes";
+  out.size = {64, 64, 3};
+  out.classes = kClasses;
+  out.train = 100000;
+  out.test = 10000;
+  out.normalisation = {{0.4802, 0.4481, 0.3975}, {0.2770, 0.2691, 0.2821}};
+  out.moments = out.normalisation;
+  out.read = [](const fs::path& folder, const Which& which) {
+    expect_folder(root(folder) / "train");
+    const std::vector<Picture> pictures = which.part == Part::kTrain
+                                              ? training_pictures(root(folder)).pictures
+                                              : validation_pictures(root(folder));
+    return read_pictures(pictures, kClasses, {});
+  };
+  out.sources = {
+      {.downloads = {{"http://cs231n.stanford.edu/tiny-imagenet-200.zip", md5}},
+       .inside = "tiny-imagenet-200/"},
+      {.downloads = {{"https://zenodo.org/records/10720917/files/tiny-imagenet-200.zip", md5}},
+       .inside = "tiny-imagenet-200/"}};
+  return out;
+}
+
+}  // namespace qact::data

@@ -1,0 +1,98 @@
+#include "qact/image/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "qact/image/fail.h"
+
+namespace qact::image {
+namespace {
+
+constexpr int kFraction = 22;  // bits
+
+// Which inputs make one output, and how much of each.
+struct Taps {
+  int first = 0;
+  std::vector<int32_t> weights;
+};
+
+std::vector<Taps> triangle(int from, int to) {
+  const double scale = static_cast<double>(from) / to;
+  const double reach = std::max(scale, 1.0);
+  std::vector<Taps> out(to);
+  for (int i = 0; i < to; ++i) {
+    const double centre = (i + 0.5) * scale;
+    const int first = std::max(0, static_cast<int>(centre - reach + 0.5));
+    const int last = std::min(from, static_cast<int>(centre + reach + 0.5));
+    std::vector<double> weights;
+    double sum = 0;
+    for (int x = first; x < last; ++x) {
+      weights.push_back(std::max(0.0, 1 - std::abs((x - centre + 0.5) / reach)));
+      sum += weights.back();
+    }
+    out[i].first = first;
+    for (const double w : weights) {
+      out[i].weights.push_back(static_cast<int32_t>(w / sum * (1 << kFraction) + 0.5));
+    }
+  }
+  return out;
+}
+
+// One output value from inputs `step` apart.
+uint8_t weigh(const Taps& taps, const uint8_t* from, int64_t step) {
+  int32_t sum = 1 << (kFraction - 1);
+  for (size_t i = 0; i < taps.weights.size(); ++i) sum += taps.weights[i] * from[i * step];
+  return static_cast<uint8_t>(std::clamp(sum >> kFraction, 0, 255));
+}
+
+}  // namespace
+
+Image resize_bilinear(const Image& picture, int height, int width) {
+  const int channels = picture.size.channels;
+  const std::vector<Taps> across = triangle(picture.size.width, width);
+  Image narrow({picture.size.height, width, channels});
+  for (int y = 0; y < narrow.size.height; ++y) {
+    for (int i = 0; i < width * channels; ++i) {
+      const Taps& taps = across[i / channels];
+      narrow.row(y)[i] =
+          weigh(taps, picture.row(y) + taps.first * channels + i % channels, channels);
+    }
+  }
+  const std::vector<Taps> down = triangle(picture.size.height, height);
+  Image out({height, width, channels});
+  for (int y = 0; y < height; ++y) {
+    for (int i = 0; i < width * channels; ++i) {
+      out.row(y)[i] = weigh(down[y], narrow.row(down[y].first) + i, int64_t{width} * channels);
+    }
+  }
+  return out;
+}
+
+Image resize_shorter(const Image& picture, int side) {
+  const auto [height, width, channels] = picture.size;
+  if (std::min(height, width) == side) return picture;
+  const auto other = [side](int64_t longer, int shorter) {
+    return static_cast<int>(side * longer / shorter);
+  };
+  return height <= width ? resize_bilinear(picture, side, other(width, height))
+                         : resize_bilinear(picture, other(height, width), side);
+}
+
+Image crop_middle(const Image& picture, int height, int width) {
+  if (picture.size.height < height || picture.size.width < width) {
+    fail("crop", "expected a picture of at least ", height, "x", width, ", got ",
+         picture.size.height, "x", picture.size.width);
+  }
+  // Halves to even, as torchvision rounds.
+  const int top = static_cast<int>(std::nearbyint((picture.size.height - height) / 2.0));
+  const int left = static_cast<int>(std::nearbyint((picture.size.width - width) / 2.0));
+  Image out({height, width, picture.size.channels});
+  for (int y = 0; y < height; ++y) {
+    std::copy_n(picture.row(top + y) + left * picture.size.channels, width * picture.size.channels,
+                out.row(y));
+  }
+  return out;
+}
+
+}  // namespace qact::image

@@ -1,0 +1,77 @@
+// A folder that is gone when the test ends, and files in it.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "qact/image/codec.h"
+#include "tests/image/fixtures.h"
+
+namespace qact::test {
+
+namespace fs = std::filesystem;
+using Buffer = std::vector<uint8_t>;
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "qact-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("[test] cannot make " + name);
+    path_ = name;
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+
+  const fs::path& path() const { return path_; }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+inline void put(const fs::path& path, const Buffer& bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+inline void put(const fs::path& path, const std::string& text) {
+  put(path, Buffer(text.begin(), text.end()));
+}
+
+// Bytes that differ from place to place.
+inline Buffer pattern(size_t count, unsigned salt = 0) {
+  Buffer out(count);
+  for (size_t i = 0; i < count; ++i) out[i] = static_cast<uint8_t>((i * 7 + i / 251 + salt) % 256);
+  return out;
+}
+
+inline Buffer joined(Buffer head, const Buffer& tail) {
+  head.insert(head.end(), tail.begin(), tail.end());
+  return head;
+}
+
+inline Buffer idx_file(const std::vector<uint32_t>& shape, const Buffer& values) {
+  Buffer out = {0, 0, 8, static_cast<uint8_t>(shape.size())};
+  for (const uint32_t size : shape) {
+    for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(size >> shift));
+  }
+  return joined(out, values);
+}
+
+inline Buffer npy_file(const std::string& dtype, const std::vector<int64_t>& shape,
+                       const Buffer& data) {
+  return joined(image::make_npy_header(dtype, shape), data);
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace qact::test
