@@ -1,0 +1,89 @@
+#include "tests/fuzz/targets.h"
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "qact/data/cifar_binary.h"
+#include "qact/data/idx.h"
+#include "qact/data/npy_pair.h"
+
+namespace qact::fuzz {
+namespace {
+
+using image::Bytes;
+
+void expect(bool holds) {
+  if (!holds) std::abort();
+}
+
+// Reads all of it, so that a sanitizer sees where it lies.
+void touch(Bytes bytes) {
+  unsigned sum = 0;
+  for (const uint8_t byte : bytes) sum += byte;
+  volatile unsigned sink = sum;
+  static_cast<void>(sink);
+}
+
+template <class Reader>
+void refusing(const Reader& reader) {
+  try {
+    reader();
+  } catch (const std::runtime_error&) {
+  }
+}
+
+void idx(Bytes bytes) {
+  refusing([&] {
+    data::Blob file{bytes, nullptr};
+    if (bytes.size() > 1 && bytes[0] == 0x1f) file = data::inflate_gzip(bytes);
+    refusing([&] {
+      const data::Split split = data::idx_images(file);
+      expect(split.pixels.size() % split.size.values() == 0);
+      touch(split.pixels);
+    });
+    expect(data::idx_labels(file.bytes).size() < file.bytes.size());
+  });
+}
+
+void npy(Bytes bytes) {
+  const data::Blob file{bytes, nullptr};
+  refusing([&] {
+    const data::Split split = data::npy_images(file);
+    expect(split.pixels.size() % split.size.values() == 0);
+    touch(split.pixels);
+  });
+  refusing([&] { expect(data::npy_labels(bytes).size() < bytes.size()); });
+}
+
+void cifar(Bytes bytes) {
+  for (const data::CifarLayout layout : {data::CifarLayout{1, 10}, data::CifarLayout{2, 100}}) {
+    refusing([&] {
+      std::vector<uint8_t> pixels;
+      std::vector<int64_t> labels;
+      data::parse_cifar(bytes, layout, &pixels, &labels);
+      expect(pixels.size() == labels.size() * 3072 && pixels.size() < bytes.size());
+    });
+  }
+}
+
+template <image::Image (*decode)(Bytes, int)>
+void picture(Bytes bytes) {
+  refusing([&] {
+    const image::Image out = decode(bytes, 0);
+    expect(static_cast<int64_t>(out.pixels.size()) == out.size.values());
+    touch(out.pixels);
+  });
+}
+
+constexpr auto png = picture<image::decode_png>;
+constexpr auto jpeg = picture<image::decode_jpeg>;
+
+}  // namespace
+
+std::span<const Target> targets() {
+  static const Target table[] = {
+      {"idx", idx}, {"npy", npy}, {"cifar", cifar}, {"png", png}, {"jpeg", jpeg}};
+  return table;
+}
+
+}  // namespace qact::fuzz
