@@ -114,10 +114,6 @@ bool is_web_page(const fs::path& path) {
 }
 
 void download(const Download& what, const fs::path& target, const Progress& progress) {
-  if (fs::exists(target)) {
-    check_digest(target, what.digest);
-    return;
-  }
   fs::create_directories(target.parent_path());
   fs::path part = target;
   part += ".part";

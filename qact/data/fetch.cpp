@@ -64,6 +64,14 @@ void get(const Source& source, const fs::path& cache, const fs::path& target,
   if (source.convert) source.convert(target);
 }
 
+// After a failure only what can be resumed is worth keeping.
+void keep_parts(const fs::path& cache) {
+  if (!fs::exists(cache)) return;
+  for (const auto& entry : fs::directory_iterator(cache)) {
+    if (entry.path().extension() != ".part") fs::remove_all(entry.path());
+  }
+}
+
 }  // namespace
 
 std::string home_of(const Source& source) {
@@ -83,20 +91,23 @@ std::string fetch(const Dataset& dataset, const fs::path& data_folder, const Fet
   if (is_present(dataset, data_folder)) return "";
   fs::create_directories(data_folder);
   expect_folder(data_folder);
-  const fs::path cache = data_folder / ".downloads" / dataset.name;
+  const fs::path downloads = data_folder / ".downloads" / dataset.name;
   const fs::path target = data_folder / ("." + dataset.name + ".part");
   std::string reasons;
-  for (const Source& source : dataset.sources) {
+  for (size_t i = 0; i < dataset.sources.size(); ++i) {
+    const Source& source = dataset.sources[i];
+    const fs::path cache = downloads / std::to_string(i);
     const std::string home = home_of(source);
     if (events.trying) events.trying(home);
     try {
       get(source, cache, target, events.progress);
       expect_counts(dataset, target);
       fs::rename(target, data_folder / dataset.name);
-      fs::remove_all(cache);
+      fs::remove_all(downloads);
       return home;
     } catch (const std::exception& error) {
       fs::remove_all(target);
+      keep_parts(cache);
       reasons += "\n  " + home + ": " + error.what();
       if (events.failed) events.failed(home, error.what());
     }

@@ -76,8 +76,8 @@ class Server {
     }
     send(line, head + "\r\n");
     const std::string sent = body.substr(0, what.cut_after ? what.cut_after : body.npos);
+    bytes_sent_ += static_cast<int64_t>(sent.size());  // first: the client may be quick
     send(line, sent);
-    bytes_sent_ += static_cast<int64_t>(sent.size());
   }
 
   static void send(int line, const std::string& text) {

@@ -1,0 +1,93 @@
+#include "qact/data/augment.h"
+
+#include <algorithm>
+
+#include "qact/image/fail.h"
+
+namespace qact::data {
+
+using image::Image;
+using image::Size;
+
+Placement draw_placement(const Augmentation& how, core::Random* random) {
+  Placement out;
+  if (how.pad > 0) {
+    out.top = static_cast<int>(random->uniform() * (2 * how.pad + 1)) - how.pad;
+    out.left = static_cast<int>(random->uniform() * (2 * how.pad + 1)) - how.pad;
+  }
+  out.flip = how.flip && random->uniform() < 0.5;
+  return out;
+}
+
+std::vector<float> normalisation_table(const Moments& moments, int channels) {
+  if (!moments.mean.empty() && (moments.mean.size() != static_cast<size_t>(channels) ||
+                                moments.std.size() != static_cast<size_t>(channels))) {
+    image::fail("loader", "expected the mean and std of ", channels, " channels, got ",
+                moments.mean.size(), " and ", moments.std.size());
+  }
+  std::vector<float> out(256 * channels);
+  for (int c = 0; c < channels; ++c) {
+    const double mean = moments.mean.empty() ? 0 : moments.mean[c];
+    const double std = moments.mean.empty() ? 1 : moments.std[c];
+    for (int v = 0; v < 256; ++v) {
+      out[256 * c + v] = static_cast<float>((v / 255.0 - mean) / std);
+    }
+  }
+  return out;
+}
+
+Image place(const uint8_t* pixels, Size size, const Placement& placement) {
+  Image out(size);
+  for (int y = 0; y < size.height; ++y) {
+    const int from_y = y + placement.top;
+    if (from_y < 0 || from_y >= size.height) continue;
+    for (int x = 0; x < size.width; ++x) {
+      // The flip comes first, then the crop.
+      const int in_row = x + placement.left;
+      if (in_row < 0 || in_row >= size.width) continue;
+      const int from_x = placement.flip ? size.width - 1 - in_row : in_row;
+      std::copy_n(pixels + (int64_t{from_y} * size.width + from_x) * size.channels, size.channels,
+                  out.row(y) + int64_t{x} * size.channels);
+    }
+  }
+  return out;
+}
+
+void write_normalised(const uint8_t* pixels, Size size, const Placement& placement,
+                      const std::vector<float>& table, float* out) {
+  const auto [height, width, channels] = size;
+  const int first = std::clamp(-placement.left, 0, width);
+  const int last = std::clamp(width - placement.left, first, width);
+  for (int c = 0; c < channels; ++c) {
+    const float* const value = &table[256 * c];
+    for (int y = 0; y < height; ++y, out += width) {
+      const int from_y = y + placement.top;
+      if (from_y < 0 || from_y >= height) {
+        std::fill_n(out, width, value[0]);
+        continue;
+      }
+      const uint8_t* const row = pixels + int64_t{from_y} * width * channels + c;
+      std::fill_n(out, first, value[0]);
+      std::fill_n(out + last, width - last, value[0]);
+      const int step = placement.flip ? -channels : channels;
+      const int start = placement.flip ? width - 1 - placement.left : placement.left;
+      for (int x = first; x < last; ++x) out[x] = value[row[start * channels + x * step]];
+    }
+  }
+}
+
+void write_mixed(const std::vector<Chain>& chains, const std::vector<float>& table, float* out) {
+  const auto [height, width, channels] = chains[0].picture.size;
+  const int64_t plane = int64_t{height} * width;
+  std::fill_n(out, plane * channels, 0.0f);
+  for (const Chain& chain : chains) {
+    for (int c = 0; c < channels; ++c) {
+      for (int64_t p = 0; p < plane; ++p) {
+        out[c * plane + p] +=
+            chain.weight * table[256 * c + chain.picture.pixels[p * channels + c]];
+      }
+    }
+  }
+}
+
+}  // namespace qact::data

@@ -1,0 +1,128 @@
+#include "qact/data/loader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "qact/data/augment.h"
+#include "qact/image/fail.h"
+
+namespace qact::data {
+
+using image::fail;
+
+Loader::Loader(Split split, LoaderOptions options, std::vector<Batch> slots)
+    : split_(std::move(split)), options_(std::move(options)), slots_(std::move(slots)) {
+  if (options_.batch_size < 1) {
+    fail("loader", "expected a batch of 1 or more, got ", options_.batch_size);
+  }
+  if (slots_.empty()) fail("loader", "expected a slot or more, got none");
+  if (options_.views != 1 && options_.views != 3) {
+    fail("loader", "expected 1 or 3 views, got ", options_.views);
+  }
+  normalised_ = normalisation_table(options_.normalisation, split_.size.channels);
+}
+
+Loader::~Loader() { stop(); }
+
+int64_t Loader::batches() const {
+  const int64_t whole = split_.count() / options_.batch_size;
+  return whole + (!options_.drop_last && split_.count() % options_.batch_size != 0);
+}
+
+void Loader::stop() {
+  {
+    const std::scoped_lock lock(lock_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+  stopping_ = false;
+}
+
+void Loader::start(int64_t epoch) {
+  stop();
+  epoch_ = epoch;
+  next_to_fill_ = next_to_give_ = 0;
+  failure_ = nullptr;
+  filled_.assign(slots_.size(), false);
+  order_.resize(split_.count());
+  std::iota(order_.begin(), order_.end(), 0);
+  if (options_.shuffle) {
+    core::Random random(options_.seed, epoch);
+    for (int64_t i = split_.count() - 1; i > 0; --i) {
+      std::swap(order_[i], order_[static_cast<int64_t>(random.uniform() * (i + 1))]);
+    }
+  }
+  for (int i = 0; i < options_.workers; ++i) workers_.emplace_back([this] { work(); });
+}
+
+// Batch b goes to slot b mod slots, once the batch that was there before is given back.
+void Loader::work() {
+  const auto slots = static_cast<int64_t>(slots_.size());
+  std::unique_lock lock(lock_);
+  while (!stopping_ && next_to_fill_ < batches()) {
+    const int64_t batch = next_to_fill_++;
+    // All before the last one given are back.
+    changed_.wait(lock, [&] { return stopping_ || batch < next_to_give_ - 1 + slots; });
+    if (stopping_) return;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      fill(batch, &slots_[batch % slots]);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure) failure_ = failure;
+    filled_[batch % slots] = true;
+    changed_.notify_all();
+  }
+}
+
+const Batch* Loader::next() {
+  if (next_to_give_ >= batches()) return nullptr;
+  const auto slot = static_cast<size_t>(next_to_give_) % slots_.size();
+  if (options_.workers == 0) {
+    fill(next_to_give_++, &slots_[slot]);
+    return &slots_[slot];
+  }
+  std::unique_lock lock(lock_);
+  ++next_to_give_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return filled_[slot] || failure_; });
+  if (failure_) std::rethrow_exception(failure_);
+  filled_[slot] = false;
+  return &slots_[slot];
+}
+
+void Loader::fill(int64_t batch, Batch* slot) const {
+  const int64_t first = batch * options_.batch_size;
+  slot->count = std::min(options_.batch_size, split_.count() - first);
+  const int64_t values = split_.size.values();
+  for (int64_t i = 0; i < slot->count; ++i) {
+    slot->labels[i] = split_.labels[order_[first + i]];
+    for (int view = 0; view < options_.views; ++view) {
+      write_image(order_[first + i], view, slot->images + (view * slot->count + i) * values);
+    }
+  }
+}
+
+// The randomness of an image: of (seed, epoch, image, view) alone. The views share their crop
+// and flip, and the first of three is clean.
+void Loader::write_image(int64_t index, int view, float* out) const {
+  core::Random of_epoch(options_.seed, ~epoch_);
+  core::Random random(of_epoch.bits(), index);
+  const Augmentation& how = options_.augmentation;
+  const Placement placement = draw_placement(how, &random);
+  const uint8_t* pixels = split_.image(index);
+  if (!how.mix || (options_.views > 1 && view == 0)) {
+    write_normalised(pixels, split_.size, placement, normalised_, out);
+    return;
+  }
+  core::Random of_view(random.bits(), view);
+  const auto chains = augmix(place(pixels, split_.size, placement), how.augmix, &of_view);
+  write_mixed(chains, normalised_, out);
+}
+
+}  // namespace qact::data

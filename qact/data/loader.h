@@ -1,0 +1,83 @@
+// Batches of augmented, normalised images, made ahead by worker threads. The same seed gives
+// the same batches for any number of workers.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "qact/data/augmix.h"
+#include "qact/data/split.h"
+
+namespace qact::data {
+
+struct Augmentation {
+  int pad = 0;  // black on each side, before the crop back to the image's size
+  bool flip = false;
+  bool mix = false;  // with AugMix
+  AugMix augmix = {};
+};
+
+struct LoaderOptions {
+  int64_t batch_size = 128;
+  bool shuffle = false;
+  bool drop_last = false;  // a smaller last batch
+  int workers = 0;         // 0: batches are made when asked for
+  uint64_t seed = 0;
+  Augmentation augmentation = {};
+  Moments normalisation = {};
+  // With AugMix, 3 makes the clean view and two augmented ones, for its consistency loss.
+  int views = 1;
+};
+
+// Memory of the caller's (pinned, where a GPU wants it), with room for `batch_size` labels
+// and views x `batch_size` images; filled view by view, each image planes first (NCHW).
+struct Batch {
+  float* images = nullptr;
+  int64_t* labels = nullptr;
+  int64_t count = 0;  // images in each view
+};
+
+class Loader {
+ public:
+  // A worker fills one slot at a time, and one is in the caller's hands: workers + 1 slots
+  // keep all busy.
+  Loader(Split split, LoaderOptions options, std::vector<Batch> slots);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  int64_t batches() const;  // in an epoch
+
+  // Leaves an epoch that is under way.
+  void start(int64_t epoch);
+  // The next batch in order, or null at the epoch's end. It is valid until the next call. An
+  // error of a worker is thrown here.
+  const Batch* next();
+
+ private:
+  void work();
+  void stop();
+  void fill(int64_t batch, Batch* slot) const;
+  void write_image(int64_t index, int view, float* out) const;
+
+  const Split split_;
+  const LoaderOptions options_;
+  std::vector<Batch> slots_;
+  std::vector<float> normalised_;  // of each channel and byte
+  int64_t epoch_ = 0;
+  std::vector<int64_t> order_;
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<std::thread> workers_;
+  std::vector<bool> filled_;  // slots
+  int64_t next_to_fill_ = 0;  // batches
+  int64_t next_to_give_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace qact::data
