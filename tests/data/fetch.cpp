@@ -304,6 +304,20 @@ TEST(Fetch, TriesTheSourcesInTurn) {
   EXPECT_EQ(server.requests(), requests);
 }
 
+TEST(Fetch, StopsAtOnceWhenTold) {
+  Server server({{"toy.tar.gz", {toy_archive(2)}}});
+  const Source source{.downloads = {{server.url("toy.tar.gz"), ""}}, .inside = "toy/"};
+  TemporaryFolder folder;
+  int tried = 0;
+  EXPECT_TRUE(contains(message_of([&] {
+                         fetch(toy_set({source, source}), folder.path(),
+                               {.trying = [&](const std::string&) { ++tried; },
+                                .progress = [](int64_t, int64_t) { return false; }});
+                       }),
+                       "stopped"));
+  EXPECT_EQ(tried, 1);
+}
+
 TEST(Fetch, NamesEverySourceThatFailed) {
   Server server({});
   TemporaryFolder folder;

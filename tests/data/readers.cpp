@@ -214,6 +214,16 @@ TEST(ClassFolders, FitsPicturesOfAnySize) {
   EXPECT_TRUE(contains(message, "9x33") && contains(message, "2.png")) << message;
 }
 
+TEST(ClassFolders, NamesAFolderItMayNotRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads every folder";
+  TemporaryFolder folder;
+  fs::create_directories(folder / "set/a");
+  fs::permissions(folder / "set/a", fs::perms::none);
+  const std::string message = message_of([&] { read_class_folders(folder / "set", {}); });
+  fs::permissions(folder / "set/a", fs::perms::owner_all);
+  EXPECT_TRUE(contains(message, "cannot list " + (folder / "set/a").string())) << message;
+}
+
 TEST(ClassFolders, Refuses) {
   TemporaryFolder folder;
   put(folder / "file", "");
