@@ -11,9 +11,7 @@ namespace {
 
 using Wide = unsigned __int128;
 
-int64_t total(ConstContextRow row) {
-  return std::accumulate(row.begin(), row.end(), int64_t{0});
-}
+int64_t total(ConstContextRow row) { return std::accumulate(row.begin(), row.end(), int64_t{0}); }
 
 int64_t checked_sum(int64_t a, int64_t b) {
   int64_t sum = 0;
@@ -184,8 +182,8 @@ Context Context::parse(std::span<const char> bytes) {
   const uint64_t expected = kHeader + 8 + 8 * kContextBins * std::min(channels, most + 1);
   if (bytes.size() != expected) {
     return fail("expected " + std::to_string(channels) + " channels of " +
-                std::to_string(8 * kContextBins) + " bytes, got " +
-                std::to_string(bytes.size()) + " bytes in all");
+                std::to_string(8 * kContextBins) + " bytes, got " + std::to_string(bytes.size()) +
+                " bytes in all");
   }
   if (get(bytes, bytes.size() - 8) != checksum(bytes.first(bytes.size() - 8))) {
     return fail("the checksum does not match: the bytes are damaged");

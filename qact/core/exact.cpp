@@ -117,11 +117,10 @@ GaussSum context_density(const SortedContext<Real>& context, const Quantile& qua
   return density;
 }
 
-#define QACT_INSTANTIATE(Real)                                                            \
-  template struct SortedContext<Real>;                                                    \
-  template struct MemberLevels<Real>;                                                     \
-  template void weighted_quantiles<Real>(const SortedContext<Real>&, const Quantile&,     \
-                                         double*);                                        \
+#define QACT_INSTANTIATE(Real)                                                                  \
+  template struct SortedContext<Real>;                                                          \
+  template struct MemberLevels<Real>;                                                           \
+  template void weighted_quantiles<Real>(const SortedContext<Real>&, const Quantile&, double*); \
   template GaussSum context_density<Real>(const SortedContext<Real>&, const Quantile&, int64_t);
 QACT_INSTANTIATE(float)
 QACT_INSTANTIATE(double)

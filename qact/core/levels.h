@@ -37,6 +37,9 @@ class LevelRule {
   // The weight of one value.
   double weight(bool positive) const { return weight_[positive]; }
 
+  // How many values make half a level.
+  double half_level(bool positive) const { return 0.5 / ((levels_ + 1) * weight_[positive]); }
+
  private:
   int levels_;
   double weight_[2];

@@ -64,18 +64,23 @@ struct LayerForward {
   View y;
   uint8_t* level = nullptr;  // [channels][batch * spatial], saved for the backward pass
   ChannelVector weight_in, bias_in, weight_out, bias_out;
-  void* density = nullptr;     // [channels][levels + 1], double for f64, else float; optional
+  int32_t* density = nullptr;  // [channels][kDensityNodes], for the backward pass; optional
   double* stats = nullptr;     // [channels][kLayerStats]
   int64_t* context = nullptr;  // [channels][kContextBins], the batch's own; optional
 };
 void layer_forward(const LayerForward& call, const Execution& execution);
 
+// The density f is kept by value, at nodes that cover the channel's range; what a node
+// holds is the device's own affair.
+inline constexpr int kDensityNodes = 256;
+
 // What the forward pass leaves per channel. Variances are biased; the outer norm's
-// are those of the activation, level / levels.
+// are those of the activation, level / levels. The density's node for x is
+// (x - mean_in) * density_scale + density_offset, kept within [0, density_last], and its
+// values come in density_unit.
 struct LayerStats {
   double mean_in, var_in, mean_out, var_out;
-  double mean_density;        // of f over the context
-  double mean_density_level;  // of f * level
+  double density_scale, density_offset, density_last, density_unit;
 };
 inline constexpr int kLayerStats = sizeof(LayerStats) / sizeof(double);
 
@@ -87,7 +92,7 @@ struct LayerBackward {
   View x;
   const uint8_t* level = nullptr;
   ChannelVector weight_in, weight_out;
-  const void* density = nullptr;
+  const int32_t* density = nullptr;
   const double* stats = nullptr;
   View grad_x;
   double* grad_affine = nullptr;  // [channels][4]: weight_in, bias_in, weight_out, bias_out

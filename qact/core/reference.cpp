@@ -13,7 +13,8 @@ struct Normalised {
 
   Normalised(const std::vector<double>& x, double eps) {
     const double n = static_cast<double>(x.size());
-    for (const double v : x) mean += v / n;
+    for (const double v : x) mean += v;
+    mean /= n;
     for (const double v : x) variance += (v - mean) * (v - mean) / n;
     deviation = std::sqrt(variance + eps);
     for (const double v : x) value.push_back((v - mean) / deviation);
@@ -80,7 +81,7 @@ std::vector<double> quantiles(const Neuron& neuron, int levels) {
       q = neuron.value[i];
       if (i > 0 && std::isfinite(q) && std::isfinite(neuron.value[i - 1])) {
         const double share = (tau - before) / neuron.weight[i];
-        q = neuron.value[i - 1] * (1 - share) + neuron.value[i] * share;
+        q = neuron.value[i - 1] + (neuron.value[i] - neuron.value[i - 1]) * share;
       }
       break;
     }
@@ -139,8 +140,7 @@ LayerGradient layer_gradient(const std::vector<double>& x, const std::vector<dou
     grad.weight_out += grad_y[i] * out.value[i];
     grad.bias_out += grad_y[i];
   }
-  std::vector<double> grad_z =
-      normalise_gradient(out, scale_and_shift(grad_y, p.weight_out, 0));
+  std::vector<double> grad_z = normalise_gradient(out, scale_and_shift(grad_y, p.weight_out, 0));
   for (size_t i = 0; i < x.size(); ++i) {
     grad_z[i] *= density(neuron, z[i], p.quantile.bandwidth);
     grad.weight_in += grad_z[i] * in.value[i];

@@ -52,8 +52,7 @@ struct Execution {
   ParallelFor parallel;  // empty: a plain loop
   Simd simd = Simd::scalar;
 
-  void run(int64_t count, int64_t grain,
-           const std::function<void(int64_t, int64_t)>& body) const {
+  void run(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) const {
     if (parallel) {
       parallel(count, grain, body);
     } else if (count > 0) {

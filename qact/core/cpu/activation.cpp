@@ -33,9 +33,9 @@ class Forward {
     count_bins(kernels_, plan_, x_, group, bins_);
     exact_.resize(channels);
     for (int64_t g = 0; g < channels; ++g) {
-      if (bins_[g].plan.bins > 0) {
+      if (bins_[g].bins.plan.bins > 0) {
         bins_[g].solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
-        if (need_density_) bins_[g].estimate_density(tables_, quantile_);
+        if (need_density_) bins_[g].density_by_bin(tables_, quantile_);
       } else {
         solve_exact(group, g);
       }
@@ -45,7 +45,7 @@ class Forward {
         const Real* x = x_.load(group, tile, g);
         Real* y = y_.open(group, tile, g);
         Real* f = need_density_ ? density_.open(group, tile, g) : nullptr;
-        if (bins_[g].plan.bins > 0) {
+        if (bins_[g].bins.plan.bins > 0) {
           write_binned(bins_[g], x, plan_.start(tile), plan_.size(tile), y, f);
         } else {
           write_exact(exact_[g], x, plan_.size(tile), y, f);
@@ -68,8 +68,9 @@ class Forward {
     const bool exact = quantile_.exact_for(plan_.shape.context_size());
     if (!exact) summarise(kernels_, plan_, x_, group, summaries_);
     for (int64_t g = 0; g < plan_.channels_of(group); ++g) {
-      if (exact || !summaries_[g].finite() || !bins_[g].plan.make(summaries_[g], {}, quantile_)) {
-        bins_[g].plan = {};
+      if (exact || !summaries_[g].finite() ||
+          !bins_[g].bins.plan.make(summaries_[g], {}, quantile_)) {
+        bins_[g].bins.plan = {};
       }
     }
   }
@@ -96,11 +97,13 @@ class Forward {
 
   void write_binned(const BinnedChannel<Real>& channel, const Real* x, int64_t start, int64_t n,
                     Real* y, Real* f) {
-    kernels_.plain_bins(x, n, channel.plan.map, channel.levels(), level_.data(), bin_.data());
-    for_each_exception(channel, start, n, [&](int64_t i, int32_t level) { level_[i] = level; });
+    kernels_.plain_bins(x, n, channel.bins.plan.map, channel.levels(), level_.data(), bin_.data());
+    for_each_exception(channel.exceptions(), start, n,
+                       [&](int64_t i, int32_t level) { level_[i] = level; });
     write_levels(n, y);
     if (!f) return;
-    for (int64_t i = 0; i < n; ++i) f[i] = channel.density_of_bin(bin_[i]);
+    const std::vector<float>& density = channel.bin_density();
+    for (int64_t i = 0; i < n; ++i) f[i] = density[bin_[i]];
   }
 
   void write_exact(const Exact& exact, const Real* x, int64_t n, Real* y, Real* f) {

@@ -33,7 +33,8 @@ Real unquantised(Real z, int32_t level, const std::vector<Real>& q, int levels) 
     const double past = static_cast<double>(z) - q[levels - 1];
     share = std::isinf(past) ? 1 : past / (1 + past);
   } else {
-    share = (static_cast<double>(z) - q[level - 1]) / (static_cast<double>(q[level]) - q[level - 1]);
+    share =
+        (static_cast<double>(z) - q[level - 1]) / (static_cast<double>(q[level]) - q[level - 1]);
   }
   return static_cast<Real>((level + share) / (levels + 1));
 }
@@ -44,8 +45,9 @@ Affine<Real> affine_of(const ChannelVector& scale, const ChannelVector& shift, i
 }
 
 template <class Real>
-void apply_group(const QuantileApply& call, const TilePlan& plan, const TensorKernels<Real>& kernels,
-                 Strips<Real>& x, Strips<Real>& y, int64_t group) {
+void apply_group(const QuantileApply& call, const TilePlan& plan,
+                 const TensorKernels<Real>& kernels, Strips<Real>& x, Strips<Real>& y,
+                 int64_t group) {
   std::vector<std::vector<Real>> thresholds(plan.channels_of(group));
   std::vector<Real> z(plan.length + kLanes<Real>);
   std::vector<int32_t> level(plan.length + kLanes<Real>);

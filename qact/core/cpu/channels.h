@@ -47,7 +47,6 @@ EachStrip<Real> strips_of(Strips<Real>& x, const TilePlan& plan, int64_t group, 
   };
 }
 
-
 template <class Real>
 void start_moments(Moments<Real>& state, Real shift) {
   state.shift = shift;
@@ -81,8 +80,8 @@ Summary<Real> finish_moments(const Moments<Real>& state, int64_t n, bool& imprec
 }
 
 template <class Real>
-void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x, int64_t group,
-               std::vector<Summary<Real>>& summaries) {
+void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,
+               int64_t group, std::vector<Summary<Real>>& summaries) {
   const int64_t channels = plan.channels_of(group), n = plan.shape.context_size();
   std::vector<Moments<Real>> state(channels);
   for (int64_t g = 0; g < channels; ++g) start_moments(state[g], x.load(group, 0, g)[0]);
@@ -103,31 +102,29 @@ void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<
 }
 
 // visit(i, level) for the exceptions among a strip's values, i counted from its start.
-template <class Real, class Visit>
-void for_each_exception(const BinnedChannel<Real>& channel, int64_t start, int64_t size,
+template <class Visit>
+void for_each_exception(const std::vector<Exception>& all, int64_t start, int64_t size,
                         const Visit& visit) {
-  using Exception = typename BinnedChannel<Real>::Exception;
-  const auto& all = channel.exceptions();
-  auto at = std::lower_bound(all.begin(), all.end(), start, [](const Exception& e, int64_t position) {
-    return e.position < position;
-  });
-  for (; at != all.end() && at->position < start + size; ++at) visit(at->position - start, at->level);
+  auto at = std::lower_bound(all.begin(), all.end(), start,
+                             [](const Exception& e, int64_t from) { return e.position < from; });
+  for (; at != all.end() && at->position < start + size; ++at)
+    visit(at->position - start, at->level);
 }
 
-// Counts the channels of a group that were given a plan, bins[g].plan.bins > 0.
+// Counts the channels of a group that were given a plan with bins.
 template <class Real>
-void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x, int64_t group,
-                std::vector<BinnedChannel<Real>>& bins) {
+void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,
+                int64_t group, std::vector<BinnedChannel<Real>>& channels) {
   bool any = false;
   for (int64_t g = 0; g < plan.channels_of(group); ++g) {
-    bins[g].clear_histogram(plan.shape.context_size());
-    any |= bins[g].plan.bins > 0;
+    channels[g].bins.clear(plan.shape.context_size());
+    any |= channels[g].bins.plan.bins > 0;
   }
   if (!any) return;
   for_each_tile(plan, group, [&](int64_t tile, int64_t size, int64_t g) {
-    if (bins[g].plan.bins == 0) return;
+    if (channels[g].bins.plan.bins == 0) return;
     Ahead next = x.ahead(group + 1, tile, g, /*tensors=*/3);
-    bins[g].count(kernels, x.load(group, tile, g), size, next);
+    channels[g].bins.add(kernels, x.load(group, tile, g), size, next);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "qact/core/cpu/density_grid.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -8,10 +9,11 @@ namespace qact::core::cpu {
 void DensityGrid::reset(double low, double high, double bandwidth) {
   spacing_ = bandwidth / kPerBandwidth;
   inverse_spacing_ = kPerBandwidth / bandwidth;
-  first_ = std::floor(low * inverse_spacing_) - 2;
-  nodes_ = static_cast<int>(std::ceil(high * inverse_spacing_) + 2 - first_) + 1;
-  mass_.assign(nodes_ + 2 * kReach + kLanes<float>, 0.0f);
-  density_.resize(nodes_ + 1 + kLanes<float>);
+  first_ = std::floor(low * inverse_spacing_) - 1;
+  nodes_ = static_cast<int>(std::ceil(high * inverse_spacing_) + 1 - first_) + 1;
+  // The convolution writes whole vectors, and reads kReach beyond them on either side.
+  mass_.assign(padded(nodes_) + 2 * kReach, 0.0f);
+  density_.resize(padded(nodes_ + 1));
   boxed_ = false;
 }
 
@@ -22,13 +24,6 @@ void DensityGrid::add(double value, double weight) {
   const double fraction = t - i;
   mass_[i + kReach] += static_cast<float>(weight * (1 - fraction));
   mass_[i + 1 + kReach] += static_cast<float>(weight * fraction);
-}
-
-const std::vector<float>& DensityGrid::cell_edges() {
-  boxed_ = true;
-  edges_.resize(nodes_ + 1);
-  for (int i = 0; i <= nodes_; ++i) edges_[i] = static_cast<float>((first_ + i - 0.5) * spacing_);
-  return edges_;
 }
 
 // Two grid operations widen the kernel, in units of spacing^2: the deposit by 1/12 (a
@@ -50,6 +45,13 @@ void DensityGrid::finish(const TableKernels& kernels) {
   kernels.convolve(mass_.data(), boxed_ ? boxed.data() : added.data(), 2 * kReach + 1,
                    static_cast<float>(inverse_spacing_), density_.data(), nodes_);
   density_[nodes_] = density_[nodes_ - 1];
+}
+
+float DensityGrid::at_node(double position) const {
+  const double t = std::clamp(position, 0.0, static_cast<double>(nodes_ - 1));
+  const int node = static_cast<int>(t);
+  const float fraction = static_cast<float>(t - node);
+  return density_[node] + (density_[node + 1] - density_[node]) * fraction;
 }
 
 }  // namespace qact::core::cpu

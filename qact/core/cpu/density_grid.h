@@ -13,41 +13,42 @@ class DensityGrid {
  public:
   static constexpr int kPerBandwidth = 4;
 
-  // Clears the grid for values in [low, high]: its size is their distance in bandwidths
-  // times kPerBandwidth.
+  // Clears the grid for the density over [low, high]: its size is their distance in
+  // bandwidths times kPerBandwidth. Weights further out than its margins are ignored.
   void reset(double low, double high, double bandwidth);
 
   // One value at a time,
   void add(double value, double weight);
-  // or the weight in each cell around a node: cell_edges() are where a cumulative
-  // distribution is wanted, one more than there are nodes.
-  const std::vector<float>& cell_edges();
+  // or the weight in the cell around each node. Cell i lies between edge(i) and edge(i + 1).
   void set_cell(int node, float weight) { mass_[node + kReach] = weight; }
+  double edge(int i) const { return (first_ + i - 0.5) * spacing_; }
+  void fill_by_cells() { boxed_ = true; }
 
   void finish(const TableKernels& kernels);
 
+  int nodes() const { return nodes_; }
+  double first() const { return first_ * spacing_; }
   double spacing() const { return spacing_; }
-  float at(double value) const { return line().at(static_cast<float>(value * inverse_spacing_ - first_)); }
 
-  // The density along first + i * step, for real i.
-  GridLine along(double first, double step) const {
-    GridLine out = line();
-    out.offset = static_cast<float>(first * inverse_spacing_ - first_);
-    out.scale = static_cast<float>(step * inverse_spacing_);
-    return out;
+  // At a value that no other is near to.
+  float lone(double weight) const {
+    constexpr double kInverseSqrt2Pi = 0.3989422804014327;
+    return static_cast<float>(weight * kInverseSqrt2Pi * inverse_spacing_ / kPerBandwidth);
   }
+
+  float at(double value) const { return at_node(value * inverse_spacing_ - first_); }
+  // For any real position among the nodes; the ends' values beyond them.
+  float at_node(double position) const;
 
  private:
   static constexpr int kReach = 4 * kPerBandwidth;  // nodes; exp(-8) of the peak
-
-  GridLine line() const { return {density_.data(), 0, 1, static_cast<float>(nodes_ - 1)}; }
 
   double spacing_ = 1;
   double inverse_spacing_ = 1;
   double first_ = 0;  // the first node lies at first_ * spacing_
   int nodes_ = 0;
   bool boxed_ = false;  // filled by cells rather than by values
-  std::vector<float> mass_, density_, edges_;
+  std::vector<float> mass_, density_;
 };
 
 }  // namespace qact::core::cpu

@@ -40,9 +40,12 @@ bool supported(Simd level) {
 
 const char* name(Simd level) {
   switch (level) {
-    case Simd::avx512: return "avx512";
-    case Simd::avx2: return "avx2";
-    default: return "scalar";
+    case Simd::avx512:
+      return "avx512";
+    case Simd::avx2:
+      return "avx2";
+    default:
+      return "scalar";
   }
 }
 
@@ -69,10 +72,8 @@ Simd choose_simd() {
 }
 
 #if defined(__x86_64__)
-#define QACT_CHOOSE(level, table)              \
-  ((level) == Simd::avx512 ? avx512::table     \
-   : (level) == Simd::avx2 ? avx2::table       \
-                           : scalar::table)
+#define QACT_CHOOSE(level, table) \
+  ((level) == Simd::avx512 ? avx512::table : (level) == Simd::avx2 ? avx2::table : scalar::table)
 #else
 #define QACT_CHOOSE(level, table) ((void)(level), scalar::table)
 #endif

@@ -1,23 +1,25 @@
 // One SIMD level's tables, in the namespace QACT_SIMD_NAMESPACE. They are all that leaves
 // the translation unit: anything else compiled for its target stays inside.
+#include "qact/core/cpu/bin_kernels.h"
+#include "qact/core/cpu/grad_kernels.h"
+#include "qact/core/cpu/rank_kernels.h"
+#include "qact/core/cpu/strip_kernels.h"
 #include "qact/core/cpu/table_kernels.h"
-#include "qact/core/cpu/tensor_kernels.h"
 
 namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,           unpack<Real>,     moments<Real>,      affine<Real>,
-    histogram<Real>,      marked_range<Real>, marked_collect<Real>, layer_bins<Real>,
-    plain_bins<Real>,     layer_levels<Real>, search<Real>,     ranks<Real>,
-    grad_sums<Real>,      grad_apply<Real>,
+    pack<Real>,       unpack<Real>,       moments<Real>,        affine<Real>,
+    histogram<Real>,  marked_range<Real>, marked_collect<Real>, layer_bins<Real>,
+    plain_bins<Real>, layer_levels<Real>, search<Real>,         ranks<Real>,
+    grad_sums<Real>,  grad_apply<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;
 extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
-const TableKernels table_kernels = {cumulate,      bin_levels, level_starts,
-                                    cumulative_at, convolve,   grid_between};
+const TableKernels table_kernels = {cumulate, bin_levels, level_starts, cumulative_at, convolve};
 
 }  // namespace qact::core::cpu::QACT_SIMD_NAMESPACE

@@ -3,7 +3,7 @@
 // bits, since lanes are fixed at 64 bytes and nothing contracts.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "qact/core/view.h"
@@ -75,9 +75,20 @@ struct LayerOutput {
   uint8_t* level = nullptr;
 };
 
-// The sums over a channel that the fused layer's gradient needs; k is the level, f its
-// density, d = x - centre.
-enum GradSum { kDy, kDyK, kFDy, kFDyD, kFD, kFKD, kGradSums };
+// The density by value, as density_table.h packs it: the node of x lies at
+// (x - centre) * scale + offset, kept within [0, last].
+template <class Real>
+struct DensityLookup {
+  const int32_t* nodes = nullptr;
+  Real centre = 0;
+  Real scale = 0;
+  Real offset = 0;
+  Real last = 0;
+};
+
+// The sums over a channel that the fused layer's gradient needs; k is the level, f the
+// density in the table's unit, d = x - centre.
+enum GradSum { kDy, kDyK, kFDy, kFDyD, kF, kFK, kFD, kFKD, kGradSums };
 
 template <class Real>
 struct GradSums {
@@ -87,7 +98,7 @@ struct GradSums {
 // dx = f * (dy * dy_scale + k * k_scale + shift) + d * d_scale + d_shift
 template <class Real>
 struct GradMap {
-  Real centre, dy_scale, k_scale, shift, d_scale, d_shift;
+  Real dy_scale, k_scale, shift, d_scale, d_shift;
 };
 
 // Over strips: contiguous values of one channel.
@@ -108,8 +119,8 @@ struct TensorKernels {
   // such bins: their places in x, their t, their bins' numbers. Returns how many.
   void (*marked_range)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
                        Real* low, Real* high);
-  int64_t (*marked_collect)(const Real* x, int64_t n, const BinMap<Real>& map,
-                            const int32_t* marks, int32_t* place, Real* t, int32_t* mark);
+  int64_t (*marked_collect)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
+                            int32_t* place, Real* t, int32_t* mark);
 
   // level = levels[bin(x)].
   void (*layer_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
@@ -120,16 +131,16 @@ struct TensorKernels {
 
   // level = the number of thresholds <= z among `count` sorted ones, which are padded
   // with +infinity to the next power of two less one.
-  void (*search)(const Real* z, int64_t n, const Real* thresholds, int32_t count,
-                 int32_t* level);
+  void (*search)(const Real* z, int64_t n, const Real* thresholds, int32_t count, int32_t* level);
   // rank[i] = the number of j with z[j] <= z[i]: quadratic, and the fastest for few.
   void (*ranks)(const Real* z, int32_t n, int32_t* rank);
 
   void (*grad_sums)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-                    const Real* density, Real centre, GradSums<Real>& state, Ahead& next,
+                    const DensityLookup<Real>& density, GradSums<Real>& state, Ahead& next,
                     Ahead& written);
   void (*grad_apply)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-                     const Real* density, const GradMap<Real>& map, Real* dx, Ahead& next);
+                     const DensityLookup<Real>& density, const GradMap<Real>& map, Real* dx,
+                     Ahead& next);
 };
 
 // min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b])))
@@ -141,20 +152,11 @@ struct BinLevels {
   int32_t limit = 0;
 };
 
-// A density on a grid, along a straight line of arguments: at(i) for any real i.
-struct GridLine {
-  const float* density;  // one more than `last`
-  float offset, scale, last;
-
-  float at(float i) const {
-    const float t = std::min(std::max(i * scale + offset, 0.0f), last);
-    const int node = static_cast<int>(t);
-    return density[node] + (density[node + 1] - density[node]) * (t - static_cast<float>(node));
-  }
-};
+// Room for n entries of a table whose end the table kernels round up.
+inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 
 // Over the small tables of one channel. Arrays may be read and written up to the next
-// multiple of 16 entries.
+// multiple of 16 entries: padded(n) of them.
 struct TableKernels {
   // even += odd, unless they are one; before = exclusive prefix sums, one more than bins.
   void (*cumulate)(uint32_t* even, const uint32_t* odd, int32_t bins, int32_t* before);
@@ -164,15 +166,14 @@ struct TableKernels {
   // Levels ascend: first[k] = the first bin of each level that occurs. level[-1] must be
   // readable and differ from level[0].
   void (*level_starts)(const int32_t* level, int32_t bins, int32_t* first);
-  // The cumulative count at position i: before[b] + part, count[b] spread evenly over bin b.
+  // The cumulative count at position[i], or at i itself if there are none, times scale plus
+  // offset: whole = before[b], and part of count[b], spread evenly over bin b.
   void (*cumulative_at)(const int32_t* before, const uint32_t* count, int32_t bins,
-                        const float* position, float offset, float scale, int32_t n,
-                        int32_t* whole, float* part);
+                        const float* position, float offset, float scale, int32_t n, int32_t* whole,
+                        float* part);
   // out[i] = scale * sum_k taps[k] * in[i + k]
-  void (*convolve)(const float* in, const float* taps, int32_t taps_count, float scale,
-                   float* out, int32_t n);
-  // The density half way between consecutive positions, n of them.
-  void (*grid_between)(const GridLine& line, const int32_t* position, int32_t n, float* out);
+  void (*convolve)(const float* in, const float* taps, int32_t taps_count, float scale, float* out,
+                   int32_t n);
 };
 
 template <class Real>

@@ -44,7 +44,6 @@ class Forward {
         rank_channel(group, g);
       } else {
         channels_[g].members.assign(quantile_.levels + 1, 0);
-        channels_[g].density.assign(quantile_.levels + 1, 0.0f);
       }
       finish_channel(plan_.first_channel(group) + g, g);
     }
@@ -61,7 +60,6 @@ class Forward {
     Norm norm;
     LayerOutput<Real> out;
     std::vector<int64_t> members;  // per level
-    std::vector<float> density;    // per level
     // If exact: the levels of all values, and the context they were ranked in.
     std::vector<int32_t> level;
     SortedContext<Real> context;
@@ -79,15 +77,15 @@ class Forward {
     channel.norm = {summary.mean,
                     call_.weight_in.at(c, 1.0) / std::sqrt(summary.variance + call_.eps),
                     call_.bias_in.at(c, 0.0)};
-    bins_[g].plan = {};
+    bins_[g].bins.plan = {};
     if (!summary.finite() || !std::isfinite(channel.norm.scale) ||
         !std::isfinite(channel.norm.shift)) {
       channel.how = How::not_finite;
     } else if (!quantile_.exact_for(summary.n) &&
-               bins_[g].plan.make(summary, channel.norm, quantile_)) {
+               bins_[g].bins.plan.make(summary, channel.norm, quantile_)) {
       channel.how = How::binned;
     } else {
-      bins_[g].plan = {};
+      bins_[g].bins.plan = {};
       channel.how = How::exact;
     }
   }
@@ -96,10 +94,6 @@ class Forward {
     Channel& channel = channels_[g];
     bins_[g].solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
     channel.members = bins_[g].members();
-    if (call_.density) {
-      bins_[g].estimate_density(tables_, quantile_);
-      bins_[g].mean_density(tables_, channel.density);
-    }
   }
 
   void rank_channel(int64_t group, int64_t g) {
@@ -109,8 +103,7 @@ class Forward {
     z.resize(n);
     const Affine<Real> map = affine(channel.norm);
     for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
-      kernels_.affine(x_.load(group, tile, g), plan_.size(tile), map,
-                      z.data() + plan_.start(tile));
+      kernels_.affine(x_.load(group, tile, g), plan_.size(tile), map, z.data() + plan_.start(tile));
     }
     channel.level.resize(n + kLanes<Real>);
     if (n <= kCountRanks) {
@@ -118,7 +111,6 @@ class Forward {
     } else {
       sort_ranks(channel, n);
     }
-    if (call_.density) exact_density(channel, n);
   }
 
   void count_ranks(Channel& channel, int64_t n) {
@@ -144,35 +136,43 @@ class Forward {
     channel.context.sort();
     levels_.build(channel.context, quantile_);
     channel.members = levels_.members;
-    kernels_.search(z_.data(), n, levels_.thresholds.data(), levels_.reached,
-                    channel.level.data());
+    kernels_.search(z_.data(), n, levels_.thresholds.data(), levels_.reached, channel.level.data());
     channel.context.values = z_;
   }
 
-  // The mean of f over each level's members.
-  void exact_density(Channel& channel, int64_t n) {
-    const std::vector<Real>& z = channel.context.values;
-    const LevelRule rule(quantile_, channel.context.negatives, n - channel.context.negatives);
-    const auto [low, high] = std::minmax_element(z.begin(), z.end());
-    std::vector<float>& mean = channel.density;
-    mean.assign(quantile_.levels + 1, 0.0f);
-    constexpr double kMostBandwidths = 4096;
-    if ((*high - *low) / quantile_.bandwidth < kMostBandwidths) {
-      grid_.reset(*low, *high, quantile_.bandwidth);
-      for (const Real v : z) grid_.add(v, rule.weight(v >= 0));
+  void keep_density(int64_t c, int64_t g, LayerStats& stats) {
+    const Channel& channel = channels_[g];
+    int32_t* nodes = call_.density + c * kDensityNodes;
+    if (channel.how == How::binned) {
+      bins_[g].pack_density(tables_, quantile_, channel.norm, nodes, stats);
+    } else if (channel.how == How::exact) {
+      const LevelRule rule(quantile_, channel.context.negatives,
+                           plan_.shape.context_size() - channel.context.negatives);
+      const DensityRange range = density_range(channel.context, rule);
+      grid_.reset(range.low, range.high, quantile_.bandwidth);
+      for (const Real z : channel.context.values) grid_.add(z, rule.weight(z >= 0));
       grid_.add(-quantile_.bound, rule.weight(false));
       grid_.add(quantile_.bound, rule.weight(true));
       grid_.finish(tables_);
-      for (int64_t i = 0; i < n; ++i) mean[channel.level[i]] += grid_.at(z[i]);
+      pack_density(grid_, range, rule, channel.norm, nodes, stats);
     } else {
-      SortedContext<Real> sorted = channel.context;
-      sorted.sort();
-      const GaussSum sum = context_density(sorted, quantile_, 0);
-      for (int64_t i = 0; i < n; ++i) mean[channel.level[i]] += static_cast<float>(sum.at(z[i]));
+      std::fill(nodes, nodes + kDensityNodes, 0);
     }
-    for (int k = 0; k <= quantile_.levels; ++k) {
-      if (channel.members[k] > 0) mean[k] /= static_cast<float>(channel.members[k]);
-    }
+  }
+
+  DensityRange density_range(const SortedContext<Real>& context, const LevelRule& rule) {
+    const std::vector<Real>& z = context.values;
+    const auto [low, high] = std::minmax_element(z.begin(), z.end());
+    if (DensityRange::fits(*low, *high, quantile_.bandwidth)) return {*low, *high, false};
+    z_ = z;
+    const auto inner = [&](int64_t rank) -> double {
+      std::nth_element(z_.begin(), z_.begin() + rank, z_.end());
+      return z_[rank];
+    };
+    const int64_t n = static_cast<int64_t>(z.size());
+    const ClippedCounts clipped(rule, context.negatives, n - context.negatives);
+    return DensityRange::clip(inner(clipped.low), inner(n - 1 - clipped.high), *low, *high,
+                              quantile_.bandwidth);
   }
 
   // The outer norm from the level counts, and all that is kept per channel.
@@ -185,7 +185,7 @@ class Forward {
       sum += static_cast<double>(k) * static_cast<double>(channel.members[k]);
       square += static_cast<double>(k) * k * static_cast<double>(channel.members[k]);
     }
-    LayerStats stats{summaries_[g].mean, summaries_[g].variance, sum / n / levels, 0, 0, 0};
+    LayerStats stats{summaries_[g].mean, summaries_[g].variance, sum / n / levels, 0, 0, 0, 0, 0};
     stats.var_out = std::max(0.0, square / n / levels / levels - stats.mean_out * stats.mean_out);
     if (channel.how == How::not_finite) {
       stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
@@ -193,15 +193,7 @@ class Forward {
     const double scale = call_.weight_out.at(c, 1.0) / std::sqrt(stats.var_out + call_.eps);
     channel.out.scale = static_cast<Real>(scale / levels);
     channel.out.shift = static_cast<Real>(call_.bias_out.at(c, 0.0) - scale * stats.mean_out);
-    if (call_.density) {
-      Real* out = static_cast<Real*>(call_.density) + c * (levels + 1);
-      for (int k = 0; k <= levels; ++k) {
-        out[k] = static_cast<Real>(channel.density[k]);
-        const double mass = out[k] * static_cast<double>(channel.members[k]) / n;
-        stats.mean_density += mass;
-        stats.mean_density_level += mass * k;
-      }
-    }
+    if (call_.density) keep_density(c, g, stats);
     if (call_.context) write_context(c, g);
     std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
   }
@@ -221,13 +213,12 @@ class Forward {
     const int64_t start = plan_.start(tile), size = plan_.size(tile);
     LayerOutput<Real> out = channel.out;
     out.y = y_.open(group, tile, g);
-    out.level =
-        call_.level + (plan_.first_channel(group) + g) * plan_.shape.context_size() + start;
+    out.level = call_.level + (plan_.first_channel(group) + g) * plan_.shape.context_size() + start;
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
-      kernels_.layer_bins(x_.load(group, tile, g), size, bins_[g].plan.map, bins_[g].levels(),
+      kernels_.layer_bins(x_.load(group, tile, g), size, bins_[g].bins.plan.map, bins_[g].levels(),
                           out, written);
-      for_each_exception(bins_[g], start, size, [&](int64_t i, int32_t level) {
+      for_each_exception(bins_[g].exceptions(), start, size, [&](int64_t i, int32_t level) {
         out.y[i] = static_cast<Real>(level) * out.scale + out.shift;
         out.level[i] = static_cast<uint8_t>(level);
       });

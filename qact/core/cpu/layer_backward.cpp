@@ -4,7 +4,7 @@
 //   du = (g2 / s2) (dy - mean(dy) - yhat * mean(dy * yhat)),  dz = f * du,
 //   dx = (g1 / s1) (dz - mean(dz) - xhat * mean(dz * xhat)).
 //
-// yhat is linear in the level k and xhat in x, so six sums over the channel give every
+// yhat is linear in the level k and xhat in x, so eight sums over the channel give every
 // mean, and dx is f times a linear function of dy and k, plus a linear function of x.
 #include <cmath>
 #include <vector>
@@ -44,17 +44,15 @@ class Backward {
       Ahead next = x_.ahead(group + 1, tile, g, kTensors);
       Ahead written = grad_x_.ahead(group, tile, g, kTensors);
       kernels_.grad_sums(grad_y_.load(group, tile, g), x_.load(group, tile, g),
-                         level(first + g, tile), size, density(first + g),
-                         static_cast<Real>(stats(first + g).mean_in), sums_[g], next,
-                         written);
+                         level(first + g, tile), size, density(first + g), sums_[g], next, written);
     });
     for (int64_t g = 0; g < channels; ++g) maps_[g] = solve(first + g, sums_[g]);
     for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
       for (int64_t g = 0; g < channels; ++g) {
         Ahead next = grad_y_.ahead(group + 1, tile, g, kTensors);
         kernels_.grad_apply(grad_y_.load(group, tile, g), x_.load(group, tile, g),
-                            level(first + g, tile), plan_.size(tile), density(first + g),
-                            maps_[g], grad_x_.open(group, tile, g), next);
+                            level(first + g, tile), plan_.size(tile), density(first + g), maps_[g],
+                            grad_x_.open(group, tile, g), next);
       }
       grad_x_.store(group, tile);
     }
@@ -69,8 +67,13 @@ class Backward {
   const uint8_t* level(int64_t c, int64_t tile) const {
     return call_.level + c * plan_.shape.context_size() + plan_.start(tile);
   }
-  const Real* density(int64_t c) const {
-    return static_cast<const Real*>(call_.density) + c * (call_.levels + 1);
+  DensityLookup<Real> density(int64_t c) const {
+    const LayerStats& s = stats(c);
+    const Real centre = static_cast<Real>(s.mean_in);
+    const double rest = static_cast<double>(centre) - s.mean_in;
+    return {call_.density + c * kDensityNodes, centre, static_cast<Real>(s.density_scale),
+            static_cast<Real>(s.density_offset + rest * s.density_scale),
+            static_cast<Real>(s.density_last)};
   }
 
   GradMap<Real> solve(int64_t c, const GradSums<Real>& sums) const {
@@ -84,14 +87,16 @@ class Backward {
     const double rest = static_cast<double>(centre) - s.mean_in;
     const double slope = inv2 / call_.levels, level0 = -s.mean_out * inv2;
 
-    const double dy = total(sums, kDy) / n;
-    const double dy_yhat = slope * total(sums, kDyK) / n + level0 * dy;
-    const double f_dy = total(sums, kFDy) / n;
-    const double f_dy_xhat = inv1 * (total(sums, kFDyD) / n + rest * f_dy);
-    const double f = s.mean_density, f_k = s.mean_density_level;
+    const auto mean = [&](GradSum which) { return total(sums, which) / n; };
+    const double unit = s.density_unit;
+    const double dy = mean(kDy);
+    const double dy_yhat = slope * mean(kDyK) + level0 * dy;
+    const double f_dy = unit * mean(kFDy);
+    const double f_dy_xhat = inv1 * (unit * mean(kFDyD) + rest * f_dy);
+    const double f = unit * mean(kF), f_k = unit * mean(kFK);
     const double f_yhat = slope * f_k + level0 * f;
-    const double f_xhat = inv1 * (total(sums, kFD) / n + rest * f);
-    const double f_k_xhat = inv1 * (total(sums, kFKD) / n + rest * f_k);
+    const double f_xhat = inv1 * (unit * mean(kFD) + rest * f);
+    const double f_k_xhat = inv1 * (unit * mean(kFKD) + rest * f_k);
     const double f_yhat_xhat = slope * f_k_xhat + level0 * f_xhat;
 
     const double dz = g2 * inv2 * (f_dy - dy * f - dy_yhat * f_yhat);
@@ -102,10 +107,8 @@ class Backward {
     affine[2] = n * dy_yhat;
     affine[3] = n * dy;
 
-    const double inner = g1 * inv1, both = inner * g2 * inv2;
-    return {centre,
-            static_cast<Real>(both),
-            static_cast<Real>(-both * slope * dy_yhat),
+    const double inner = g1 * inv1, both = inner * g2 * inv2 * unit;
+    return {static_cast<Real>(both), static_cast<Real>(-both * slope * dy_yhat),
             static_cast<Real>(-both * (dy + level0 * dy_yhat)),
             static_cast<Real>(-inner * inv1 * dz_xhat),
             static_cast<Real>(-inner * (dz + rest * inv1 * dz_xhat))};

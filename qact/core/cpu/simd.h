@@ -92,6 +92,11 @@ inline Lanes<T, kN> operator&(const Lanes<T, kN>& a, T b) {
   return each<Lanes<T, kN>>([&](int p) { return a.part[p] & b; });
 }
 
+template <int kN>
+inline Lanes<int32_t, kN> operator>>(const Lanes<int32_t, kN>& a, int b) {
+  return each<Lanes<int32_t, kN>>([&](int p) { return a.part[p] >> b; });
+}
+
 // The second where the two do not compare: a NaN in `a` is dropped.
 template <class T, int kN>
 inline Lanes<T, kN> minimum(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
@@ -246,9 +251,7 @@ inline IntVec<float> prefix_sum(const IntVec<float>& v) {
 #endif
 }
 
-inline int32_t last_lane(const IntVec<float>& v) {
-  return v.part[kParts - 1][16 / kParts - 1];
-}
+inline int32_t last_lane(const IntVec<float>& v) { return v.part[kParts - 1][16 / kParts - 1]; }
 
 template <int kN>
 inline void store_bytes(uint8_t* p, const Lanes<int32_t, kN>& v) {
@@ -280,7 +283,8 @@ inline I load_bytes(const uint8_t* p) {
 #elif defined(__AVX2__)
   if constexpr (I::kSize == 16) {
     return each<I>([&](int half) {
-      return (typename I::Part)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(p + 8 * half)));
+      return (typename I::Part)_mm256_cvtepu8_epi32(
+          _mm_loadl_epi64((const __m128i*)(p + 8 * half)));
     });
   }
 #endif

@@ -66,8 +66,14 @@ void cumulative_at(const int32_t* before, const uint32_t* count, int32_t bins,
   using V = Vec<float>;
   using I = IntVec<float>;
   const V end = all<V>((float)bins);
+  const auto index = [](int32_t i) {
+    float lanes[16];
+    for (int l = 0; l < 16; ++l) lanes[l] = (float)(i + l);
+    return load<V>(lanes);
+  };
   for (int32_t i = 0; i < n; i += 16) {
-    const V t = minimum(maximum(load<V>(position + i) * scale + offset, V{}), end);
+    const V at = position ? load<V>(position + i) : index(i);
+    const V t = minimum(maximum(at * scale + offset, V{}), end);
     const I bin = truncate<float>(t);
     store(whole + i, gather(before, bin));
     store(part + i, to_real<float>(gather((const int32_t*)count, bin)) * (t - to_real<float>(bin)));
@@ -81,20 +87,6 @@ void convolve(const float* in, const float* taps, int32_t taps_count, float scal
     V sum{};
     for (int32_t k = 0; k < taps_count; ++k) sum += load<V>(in + i + k) * taps[k];
     store(out + i, sum * scale);
-  }
-}
-
-void grid_between(const GridLine& shared_line, const int32_t* position, int32_t n, float* out) {
-  using V = Vec<float>;
-  using I = IntVec<float>;
-  const GridLine line = shared_line;
-  const V last = all<V>(line.last);
-  for (int32_t i = 0; i < n; i += 16) {
-    const V middle = to_real<float>(load<I>(position + i) + load<I>(position + i + 1)) * 0.5f;
-    const V t = minimum(maximum(middle * line.scale + line.offset, V{}), last);
-    const I node = truncate<float>(t);
-    const V here = gather(line.density, node), next = gather(line.density + 1, node);
-    store(out + i, here + (next - here) * (t - to_real<float>(node)));
   }
 }
 

@@ -18,21 +18,21 @@
 namespace qact::core::cpu {
 
 struct TilePlan {
-  static constexpr int64_t kGroup = 16;      // the most channels taken together
-  static constexpr int64_t kRun = 256;       // values that make a long run
-  static constexpr int64_t kLongest = 16384; // values of a tile of one channel
-  static constexpr int64_t kValues = 65536;  // and of a group's
+  static constexpr int64_t kGroup = 16;       // the most channels taken together
+  static constexpr int64_t kRun = 256;        // values that make a long run
+  static constexpr int64_t kLongest = 16384;  // values of a tile of one channel
+  static constexpr int64_t kValues = 65536;   // and of a group's
 
   Shape shape;
-  int64_t group;   // channels taken together
+  int64_t group;  // channels taken together
   int64_t groups;
   int64_t length;  // the longest tile
   int64_t tiles;
-  bool by_image;   // every tile lies within one image
+  bool by_image;  // every tile lies within one image
 
   TilePlan(const Shape& s, const View& x) : shape(s) {
-    const bool innermost = x.channel_stride == 1 && s.channels > 1 &&
-                           (s.spatial == 1 || x.spatial_stride != 1);
+    const bool innermost =
+        x.channel_stride == 1 && s.channels > 1 && (s.spatial == 1 || x.spatial_stride != 1);
     by_image = !innermost && s.spatial >= kRun;
     group = innermost ? kGroup : std::clamp<int64_t>(kRun / s.spatial, 1, kGroup);
     group = std::min(group, s.channels);

@@ -1,0 +1,168 @@
+// Bins of values, and levels by bin; see TensorKernels in kernels.h. Included once per SIMD level.
+#pragma once
+
+#include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/simd.h"
+#include "qact/core/cpu/strip_kernels.h"
+
+namespace qact::core::cpu {
+namespace {
+
+template <class Real>
+inline void store_layer(const IntVec<Real>& level, const LayerOutput<Real>& out, int64_t i) {
+  store(out.y + i, to_real<Real>(level) * out.scale + out.shift);
+  store_bytes(out.level + i, level);
+}
+
+template <class Real>
+inline void store_layer_some(const IntVec<Real>& level, const LayerOutput<Real>& out, int64_t i,
+                             int some) {
+  uint8_t bytes[kLanes<Real>];
+  store_some(out.y + i, to_real<Real>(level) * out.scale + out.shift, some);
+  store_bytes(bytes, level);
+  std::memcpy(out.level + i, bytes, some);
+}
+
+template <class Real>
+struct Binned {
+  Vec<Real> t;
+  IntVec<Real> bin;
+};
+
+template <class Real>
+inline Binned<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
+  using V = Vec<Real>;
+  V t = (x - map.origin) * map.scale;
+  t = minimum(maximum(t, all<V>(map.first)), all<V>(map.last));
+  return {t, floor<Real>(t) + map.offset};
+}
+
+template <class Real>
+void histogram(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint32_t* even,
+               uint32_t* odd, Ahead& shared_next) {
+  Ahead next = shared_next;
+  using V = Vec<Real>;
+  constexpr int kN = kLanes<Real>;
+  constexpr int64_t kAhead = 512;  // bins found before they are counted, or the loads stall
+  const BinMap<Real> map = shared_map;
+  int32_t bin[kAhead];
+  for (int64_t from = 0; from < n; from += kAhead) {
+    const int64_t size = n - from < kAhead ? n - from : kAhead;
+    int64_t i = 0;
+    for (; i + kN <= size; i += kN) store(bin + i, bin_of<Real>(load<V>(x + from + i), map).bin);
+    if (i < size) {
+      const V rest = load_some<V>(x + from + i, (int)(size - i), map.origin);
+      store_some(bin + i, bin_of<Real>(rest, map).bin, (int)(size - i));
+    }
+    for (i = 0; i + kN <= size; i += kN) {
+      ask<false>(next);
+      for (int l = 0; l < kN; l += 2) {
+        ++even[bin[i + l]];
+        ++odd[bin[i + l + 1]];
+      }
+    }
+    for (; i < size; ++i) ++even[bin[i]];
+  }
+  shared_next = next;
+}
+
+// Calls visit(lane, t, mark) for the values among x[0..some) that lie in marked bins.
+template <class Real, class Visit>
+inline void for_each_marked(const Real* x, int some, const BinMap<Real>& map, const int32_t* marks,
+                            const Visit& visit) {
+  using V = Vec<Real>;
+  constexpr int kN = kLanes<Real>;
+  const V v = some == kN ? load<V>(x) : load_some<V>(x, some, map.origin);
+  const Binned<Real> binned = bin_of<Real>(v, map);
+  const IntVec<Real> mark = gather(marks, binned.bin);
+  if (!any_not_negative(mark)) return;
+  Real t[kN];
+  int32_t marked[kN];
+  store(t, binned.t);
+  store(marked, mark);
+  for (int l = 0; l < some; ++l) {
+    if (marked[l] >= 0) visit(l, t[l], marked[l]);
+  }
+}
+
+template <class Real>
+void marked_range(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
+                  Real* low, Real* high) {
+  constexpr int kN = kLanes<Real>;
+  for (int64_t i = 0; i < n; i += kN) {
+    for_each_marked(x + i, n - i < kN ? (int)(n - i) : kN, map, marks,
+                    [&](int, Real t, int32_t mark) {
+                      if (t < low[mark]) low[mark] = t;
+                      if (t > high[mark]) high[mark] = t;
+                    });
+  }
+}
+
+template <class Real>
+int64_t marked_collect(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
+                       int32_t* place, Real* t_out, int32_t* mark_out) {
+  constexpr int kN = kLanes<Real>;
+  int64_t found = 0;
+  for (int64_t i = 0; i < n; i += kN) {
+    for_each_marked(x + i, n - i < kN ? (int)(n - i) : kN, map, marks,
+                    [&](int lane, Real t, int32_t mark) {
+                      place[found] = (int32_t)i + lane;
+                      t_out[found] = t;
+                      mark_out[found++] = mark;
+                    });
+  }
+  return found;
+}
+
+template <class Real>
+void layer_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, const int32_t* levels,
+                const LayerOutput<Real>& shared_out, Ahead& shared_written) {
+  using V = Vec<Real>;
+  constexpr int kN = kLanes<Real>;
+  const BinMap<Real> map = shared_map;
+  const LayerOutput<Real> out = shared_out;
+  Ahead written = shared_written;
+  int64_t i = 0;
+  for (; i + kN <= n; i += kN) {
+    ask<true>(written);
+    store_layer<Real>(gather(levels, bin_of<Real>(load<V>(x + i), map).bin), out, i);
+  }
+  if (i < n) {
+    const V rest = load_some<V>(x + i, (int)(n - i), map.origin);
+    store_layer_some<Real>(gather(levels, bin_of<Real>(rest, map).bin), out, i, (int)(n - i));
+  }
+  shared_written = written;
+}
+
+template <class Real>
+void plain_bins(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
+                int32_t* level, int32_t* bin) {
+  using V = Vec<Real>;
+  constexpr int kN = kLanes<Real>;
+  int64_t i = 0;
+  for (; i + kN <= n; i += kN) {
+    const IntVec<Real> b = bin_of<Real>(load<V>(x + i), map).bin;
+    store(level + i, gather(levels, b));
+    store(bin + i, b);
+  }
+  if (i < n) {
+    const int some = (int)(n - i);
+    const IntVec<Real> b = bin_of<Real>(load_some<V>(x + i, some, map.origin), map).bin;
+    store_some(level + i, gather(levels, b), some);
+    store_some(bin + i, b, some);
+  }
+}
+
+template <class Real>
+void layer_levels(const int32_t* level, int64_t n, const LayerOutput<Real>& out) {
+  using I = IntVec<Real>;
+  constexpr int kN = kLanes<Real>;
+  int64_t i = 0;
+  for (; i + kN <= n; i += kN) store_layer<Real>(load<I>(level + i), out, i);
+  if (i < n) {
+    store_layer_some<Real>(load_some<I>(level + i, (int)(n - i), 0), out, i, (int)(n - i));
+  }
+}
+
+}  // namespace
+}  // namespace qact::core::cpu

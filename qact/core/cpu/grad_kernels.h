@@ -1,0 +1,104 @@
+// The fused layer's gradient; see TensorKernels in kernels.h. Included once per SIMD level.
+#pragma once
+
+#include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/simd.h"
+#include "qact/core/cpu/strip_kernels.h"
+
+namespace qact::core::cpu {
+namespace {
+
+template <class Real>
+inline Vec<Real> density_at(const Vec<Real>& d, const DensityLookup<Real>& table) {
+  using V = Vec<Real>;
+  const V t = minimum(maximum(d * table.scale + table.offset, V{}), all<V>(table.last));
+  const IntVec<Real> at = truncate<Real>(t);
+  const IntVec<Real> node = gather(table.nodes, at);
+  return to_real<Real>(node & 0xffff) + to_real<Real>(node >> 16) * (t - to_real<Real>(at));
+}
+
+template <class Real>
+void grad_sums(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+               const DensityLookup<Real>& shared_density, GradSums<Real>& state, Ahead& shared_next,
+               Ahead& shared_written) {
+  Ahead next = shared_next, written = shared_written;
+  const DensityLookup<Real> density = shared_density;
+  using V = Vec<Real>;
+  using I = IntVec<Real>;
+  constexpr int kN = kLanes<Real>;
+  // The lanes past the end count for nothing.
+  const auto lanes_below = [](int some) {
+    Real weight[kN];
+    for (int l = 0; l < kN; ++l) weight[l] = l < some ? 1 : 0;
+    return load<V>(weight);
+  };
+  int64_t i = 0;
+  while (i < n) {
+    V sum[kGradSums] = {};
+    const auto add = [&](const V& g, const V& d, const I& level_lanes, const V& f) {
+      const V k = to_real<Real>(level_lanes);
+      const V fg = f * g, fd = f * d;
+      sum[kDy] += g;
+      sum[kDyK] += g * k;
+      sum[kFDy] += fg;
+      sum[kFDyD] += fg * d;
+      sum[kF] += f;
+      sum[kFK] += f * k;
+      sum[kFD] += fd;
+      sum[kFKD] += fd * k;
+    };
+    for (int k = 0; k < kBlock && i + kN <= n; ++k, i += kN) {
+      ask<true>(written);
+      ask<false>(next);
+      const V d = load<V>(x + i) - density.centre;
+      add(load<V>(dy + i), d, load_bytes<I>(level + i), density_at<Real>(d, density));
+    }
+    if (n - i > 0 && n - i < kN) {
+      const int some = (int)(n - i);
+      uint8_t bytes[kN] = {};
+      std::memcpy(bytes, level + i, some);
+      const V d = load_some<V>(x + i, some, density.centre) - density.centre;
+      add(load_some<V>(dy + i, some, (Real)0), d, load_bytes<I>(bytes),
+          density_at<Real>(d, density) * lanes_below(some));
+      i = n;
+    }
+    for (int s = 0; s < kGradSums; ++s) widen<Real>(state.lane[s], sum[s]);
+  }
+  shared_written = written;
+  shared_next = next;
+}
+
+template <class Real>
+void grad_apply(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+                const DensityLookup<Real>& shared_density, const GradMap<Real>& shared_map,
+                Real* dx, Ahead& shared_next) {
+  Ahead next = shared_next;
+  const GradMap<Real> map = shared_map;
+  const DensityLookup<Real> density = shared_density;
+  using V = Vec<Real>;
+  using I = IntVec<Real>;
+  constexpr int kN = kLanes<Real>;
+  const auto grad = [&](const V& g, const V& v, const I& level_lanes) -> V {
+    const V d = v - density.centre;
+    const V inner = g * map.dy_scale + to_real<Real>(level_lanes) * map.k_scale + map.shift;
+    return density_at<Real>(d, density) * inner + (d * map.d_scale + map.d_shift);
+  };
+  int64_t i = 0;
+  for (; i + kN <= n; i += kN) {
+    ask<false>(next);
+    store(dx + i, grad(load<V>(dy + i), load<V>(x + i), load_bytes<I>(level + i)));
+  }
+  if (i < n) {
+    const int some = (int)(n - i);
+    uint8_t bytes[kN] = {};
+    std::memcpy(bytes, level + i, some);
+    store_some(dx + i,
+               grad(load_some<V>(dy + i, some, (Real)0), load_some<V>(x + i, some, (Real)0),
+                    load_bytes<I>(bytes)),
+               some);
+  }
+  shared_next = next;
+}
+
+}  // namespace
+}  // namespace qact::core::cpu

@@ -1,0 +1,79 @@
+// The second look of the binned algorithm. A bin heavier than half a level does not tell
+// its values' levels: unless they are all one value, they are collected and sorted.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "qact/core/cpu/histogram.h"
+#include "qact/core/levels.h"
+
+namespace qact::core::cpu {
+
+// A channel's strips in order: each_strip(visit) calls visit(x, n).
+template <class Real>
+using EachStrip = std::function<void(const std::function<void(const Real*, int64_t)>&)>;
+
+// A value whose bin does not tell its level.
+struct Exception {
+  int64_t position;  // in the order of the strips
+  int32_t level;
+};
+
+// What is settled so far: a level per bin, and how many values have each level.
+struct BinLevelTable {
+  int32_t* level;
+  std::vector<int64_t>& members;
+};
+
+template <class Real>
+class HeavyBins {
+ public:
+  // Corrects `table` and returns the values whose levels it still does not tell, in order
+  // of position.
+  const std::vector<Exception>& settle(const TensorKernels<Real>& kernels,
+                                       const Histogram<Real>& bins, const LevelRule& rule,
+                                       double bound, const EachStrip<Real>& each_strip,
+                                       BinLevelTable table);
+
+ private:
+  // Its values are told apart by thresholds on t.
+  struct HeavyBin {
+    int32_t bin;
+    int32_t base;  // the level below the first threshold
+    int32_t thresholds_begin, thresholds_end;
+  };
+  struct Flagged {
+    int64_t position;
+    Real t;
+    int32_t heavy;
+  };
+  // The call at hand.
+  struct Work {
+    const TensorKernels<Real>& kernels;
+    const Histogram<Real>& bins;
+    const LevelRule& rule;
+    double bound;
+    const EachStrip<Real>& each_strip;
+    BinLevelTable table;
+
+    int level(int32_t bin, Real t, int64_t rank_in_bin) const;
+  };
+
+  int64_t mark(const Work& work);
+  void settle_single_values(const Work& work);
+  void collect(const Work& work);
+  void rank_each(const Work& work);
+  void rank(const Work& work, HeavyBin& heavy, Real* values, int32_t n);
+
+  std::vector<HeavyBin> heavy_;
+  std::vector<int32_t> marks_;  // by bin: its index in heavy_, or -1
+  std::vector<Real> low_, high_, thresholds_, t_, sorted_;
+  std::vector<int32_t> place_, mark_, begin_, end_;
+  std::vector<Flagged> flagged_;
+  std::vector<Exception> exceptions_;
+  std::vector<uint8_t> scratch_;
+};
+
+}  // namespace qact::core::cpu

@@ -1,0 +1,67 @@
+#include "qact/core/cpu/histogram.h"
+
+namespace qact::core::cpu {
+
+template <class Real>
+void Histogram<Real>::clear(int64_t n) {
+  count.assign(padded(plan.bins + 1), 0);
+  odd_.assign(n < kLongChannel ? 0 : count.size(), 0);
+}
+
+template <class Real>
+void Histogram<Real>::finish(const TableKernels& tables) {
+  before.resize(padded(plan.bins + 1));
+  tables.cumulate(count.data(), odd(), plan.bins, before.data());
+  negatives = before[plan.split];
+}
+
+void CumulativeCounts::resize(int32_t n) {
+  whole.resize(padded(n));
+  part.resize(padded(n));
+}
+
+template <class Real>
+void CumulativeCounts::along(const TableKernels& tables, const Histogram<Real>& bins, double first,
+                             double step, int32_t n) {
+  resize(n);
+  const BinPlan<Real>& plan = bins.plan;
+  if (plan.z_width > 0) {
+    tables.cumulative_at(bins.before.data(), bins.count.data(), plan.bins, nullptr,
+                         static_cast<float>((first - plan.z_first) / plan.z_width),
+                         static_cast<float>(step / plan.z_width), n, whole.data(), part.data());
+    return;
+  }
+  for (int32_t i = 0; i < n; ++i) {  // all values are one
+    whole[i] = first + i * step > plan.z_first ? bins.total() : 0;
+    part[i] = 0;
+  }
+}
+
+template <class Real>
+void CumulativeCounts::at(const TableKernels& tables, const Histogram<Real>& bins, const float* z,
+                          int32_t n) {
+  resize(n);
+  const BinPlan<Real>& plan = bins.plan;
+  if (plan.z_width > 0) {
+    tables.cumulative_at(bins.before.data(), bins.count.data(), plan.bins, z,
+                         static_cast<float>(-plan.z_first / plan.z_width),
+                         static_cast<float>(1 / plan.z_width), n, whole.data(), part.data());
+    return;
+  }
+  for (int32_t i = 0; i < n; ++i) {
+    whole[i] = z[i] > plan.z_first ? bins.total() : 0;
+    part[i] = 0;
+  }
+}
+
+#define QACT_INSTANTIATE(Real)                                                                  \
+  template struct Histogram<Real>;                                                              \
+  template void CumulativeCounts::along(const TableKernels&, const Histogram<Real>&, double,    \
+                                        double, int32_t);                                       \
+  template void CumulativeCounts::at(const TableKernels&, const Histogram<Real>&, const float*, \
+                                     int32_t);
+QACT_INSTANTIATE(float)
+QACT_INSTANTIATE(double)
+#undef QACT_INSTANTIATE
+
+}  // namespace qact::core::cpu
