@@ -71,8 +71,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward_m
   const c10::SymInt per_channel = x.sym_numel() / channels;
   return {at::empty_like(x),
           at::empty_symint({channels, per_channel}, x.options().dtype(at::kByte)),
-          need_density ? at::empty_symint({channels, levels + 1}, x.options().dtype(table_type(x)))
-                       : at::empty({0}, x.options().dtype(table_type(x))),
+          need_density
+              ? at::empty_symint({channels, core::kDensityNodes}, x.options().dtype(at::kInt))
+              : at::empty({0}, x.options().dtype(at::kInt)),
           at::empty_symint({channels, core::kLayerStats}, x.options().dtype(at::kDouble)),
           track ? at::empty_symint({channels, core::kContextBins}, x.options().dtype(at::kLong))
                 : at::empty({0}, x.options().dtype(at::kLong))};

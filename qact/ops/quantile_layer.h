@@ -13,8 +13,8 @@ namespace qact::ops {
 
 // (y, stats, context) of x, (B, C, ...), with the batch's own statistics and context.
 // Differentiable in x and the affine parameters, through y.
-//   stats    (C, 6) double: mean and biased variance of x, of the activation, and two
-//            means of the density that the backward pass needs
+//   stats    (C, 8) double: mean and biased variance of x, of the activation, and how the
+//            backward pass finds the density of a value
 //   context  (C, 256) int64, the batch's kept context (core/context.h), if track; else (0)
 std::tuple<at::Tensor, at::Tensor, at::Tensor> quantile_layer(
     const at::Tensor& x, const std::optional<at::Tensor>& weight_in,
@@ -24,7 +24,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> quantile_layer(
     std::string_view algorithm = "auto", bool track = false);
 
 // (y, level, density, stats, context). level is a byte per value, (C, B * spatial), in
-// the device's own order; density is (C, levels + 1), or (0) if not wanted.
+// the device's own order; density is (C, 256) int32, or (0) if not wanted.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> quantile_layer_forward(
     const at::Tensor& x, const std::optional<at::Tensor>& weight_in,
     const std::optional<at::Tensor>& bias_in, const std::optional<at::Tensor>& weight_out,

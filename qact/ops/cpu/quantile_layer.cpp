@@ -32,9 +32,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   const FoldedVector b2 = fold_vector(bias_out.value_or(at::Tensor()));
   at::Tensor level = at::empty({channels, per_channel}, x.options().dtype(at::kByte));
   at::Tensor stats = at::empty({channels, core::kLayerStats}, x.options().dtype(at::kDouble));
-  at::Tensor density = at::empty({0}, x.options().dtype(table_type(x)));
+  at::Tensor density = at::empty({0}, x.options().dtype(at::kInt));
   at::Tensor context = at::empty({0}, x.options().dtype(at::kLong));
-  if (need_density) density.resize_({channels, levels + 1});
+  if (need_density) density.resize_({channels, core::kDensityNodes});
   if (track) context.resize_({channels, core::kContextBins});
 
   call.eps = eps;
@@ -46,7 +46,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   call.bias_in = b1.vector;
   call.weight_out = w2.vector;
   call.bias_out = b2.vector;
-  call.density = need_density ? density.data_ptr() : nullptr;
+  call.density = need_density ? density.data_ptr<int32_t>() : nullptr;
   call.stats = stats.data_ptr<double>();
   call.context = track ? context.data_ptr<int64_t>() : nullptr;
   core::layer_forward(call, cpu_execution());
@@ -71,7 +71,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   call.level = level.data_ptr<uint8_t>();
   call.weight_in = w1.vector;
   call.weight_out = w2.vector;
-  call.density = density.data_ptr();
+  call.density = density.data_ptr<int32_t>();
   call.stats = stats.data_ptr<double>();
   call.grad_x = out.view;
   call.grad_affine = affine.data_ptr<double>();
