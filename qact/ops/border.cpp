@@ -22,10 +22,14 @@ std::string shape_of(const at::Tensor& tensor) {
 
 core::DType dtype_of(const at::Tensor& x) {
   switch (x.scalar_type()) {
-    case at::kDouble: return core::DType::f64;
-    case at::kBFloat16: return core::DType::bf16;
-    case at::kHalf: return core::DType::f16;
-    default: return core::DType::f32;
+    case at::kDouble:
+      return core::DType::f64;
+    case at::kBFloat16:
+      return core::DType::bf16;
+    case at::kHalf:
+      return core::DType::f16;
+    default:
+      return core::DType::f32;
   }
 }
 
@@ -59,17 +63,14 @@ std::string describe(const at::Tensor& tensor) {
          shape_of(tensor);
 }
 
-core::Quantile check_quantile(const char* op, int64_t levels, double bound,
-                              double positive_share, double bandwidth,
-                              std::string_view algorithm, int64_t most_levels) {
+core::Quantile check_quantile(const char* op, int64_t levels, double bound, double positive_share,
+                              double bandwidth, std::string_view algorithm, int64_t most_levels) {
   TORCH_CHECK(levels >= 2 && levels <= most_levels, "[", op, "] expected levels in 2..",
               most_levels, ", got ", levels);
-  TORCH_CHECK(std::isfinite(bound) && bound > 0, "[", op,
-              "] expected a finite bound > 0, got ", bound);
+  check_positive(op, "bound", bound);
   TORCH_CHECK(positive_share > 0 && positive_share < 1, "[", op,
               "] expected positive_share in (0, 1), got ", positive_share);
-  TORCH_CHECK(std::isfinite(bandwidth) && bandwidth > 0, "[", op,
-              "] expected a finite bandwidth > 0, got ", bandwidth);
+  check_positive(op, "bandwidth", bandwidth);
   core::Quantile quantile;
   quantile.levels = static_cast<int>(levels);
   quantile.bound = bound;
@@ -88,30 +89,35 @@ core::Quantile check_quantile(const char* op, int64_t levels, double bound,
   return quantile;
 }
 
-void check_kind(const char* op, const char* name, const at::Tensor& x) {
-  TORCH_CHECK(floating(x) && x.dim() >= 2, "[", op, "] expected ", name,
-              " to be a floating tensor of 2 or more dimensions, got ", describe(x));
+void check_kind(const char* op, const at::Tensor& x) {
+  TORCH_CHECK(floating(x) && x.dim() >= 2, "[", op,
+              "] expected a floating tensor of 2 or more dimensions, got ", describe(x));
 }
 
-void check_values(const char* op, const char* name, const at::Tensor& x) {
-  check_kind(op, name, x);
-  TORCH_CHECK(x.numel() > 0, "[", op, "] expected ", name, " to hold at least one value, got ",
-              describe(x));
+void check_values(const char* op, const at::Tensor& x) {
+  check_kind(op, x);
+  TORCH_CHECK(x.numel() > 0, "[", op, "] expected at least one value, got ", describe(x));
   constexpr int64_t kMost = int64_t{1} << 30;
-  TORCH_CHECK(x.numel() / x.size(1) <= kMost, "[", op, "] expected at most 2^30 values per channel"
-              " of ", name, ", got ", describe(x));
+  TORCH_CHECK(x.numel() / x.size(1) <= kMost, "[", op,
+              "] expected at most 2^30 values per channel, got ", describe(x));
 }
 
-void check_channels(const char* op, const char* name, const at::Tensor& vector,
+void check_channels(const char* op, const char* name, const MaybeTensor& vector,
                     const at::Tensor& x) {
-  if (!vector.defined()) return;
-  TORCH_CHECK(floating(vector) && vector.dim() == 1 && vector.sym_size(0) == x.sym_size(1), "[",
+  if (!vector) return;
+  TORCH_CHECK(floating(*vector) && vector->dim() == 1 && vector->sym_size(0) == x.sym_size(1), "[",
               op, "] expected ", name, " to be a floating tensor of shape (", x.sym_size(1),
-              "), one number per channel of x, got ", describe(vector));
+              "), one number per channel, got ", describe(*vector));
 }
 
-void check_eps(const char* op, double eps) {
-  TORCH_CHECK(std::isfinite(eps) && eps > 0, "[", op, "] expected a finite eps > 0, got ", eps);
+void check_like(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& x) {
+  TORCH_CHECK(tensor.scalar_type() == x.scalar_type() && tensor.sym_sizes() == x.sym_sizes(), "[",
+              op, "] expected ", name, " to be ", describe(x), ", got ", describe(tensor));
+}
+
+void check_positive(const char* op, const char* name, double value) {
+  TORCH_CHECK(std::isfinite(value) && value > 0, "[", op, "] expected a finite ", name,
+              " > 0, got ", value);
 }
 
 Folded fold(const at::Tensor& x) {
@@ -125,16 +131,18 @@ Folded fold(const at::Tensor& x) {
   return out;
 }
 
-Folded fold_empty_like(const at::Tensor& like) {
-  // A layout that folds stays folded: empty_like keeps the order of the dimensions.
-  return fold(at::empty_like(like));
+Output::Output(const at::Tensor& like) : result_(at::empty_like(like)), folded_(fold(result_)) {}
+
+at::Tensor Output::take() const {
+  if (!folded_.tensor.is_same(result_)) result_.copy_(folded_.tensor);
+  return result_;
 }
 
-FoldedVector fold_vector(const at::Tensor& vector) {
+FoldedVector fold_vector(const MaybeTensor& vector) {
   FoldedVector out;
-  if (!vector.defined()) return out;
-  const bool is_double = vector.scalar_type() == at::kDouble;
-  out.tensor = vector.to(is_double ? at::kDouble : at::kFloat).contiguous();
+  if (!vector) return out;
+  const bool is_double = vector->scalar_type() == at::kDouble;
+  out.tensor = vector->to(is_double ? at::kDouble : at::kFloat).contiguous();
   out.vector = {out.tensor.data_ptr(), is_double};
   return out;
 }

@@ -4,30 +4,40 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "qact/core/quantile.h"
 
 namespace qact::ops {
 
+using MaybeTensor = std::optional<at::Tensor>;
+inline MaybeTensor maybe(const at::Tensor& tensor) {
+  return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
+}
+
 // "int64 of shape (3)"
 std::string describe(const at::Tensor& tensor);
 
-// The parameters of one neuron as an operator is given them.
-core::Quantile check_quantile(const char* op, int64_t levels, double bound,
-                              double positive_share, double bandwidth,
-                              std::string_view algorithm, int64_t most_levels = 65535);
+inline constexpr int64_t kMostLevels = 65535;
+inline constexpr int64_t kMostLayerLevels = 255;  // the fused layer saves a level as one byte
 
-// A floating tensor of 2 or more dimensions.
-void check_kind(const char* op, const char* name, const at::Tensor& x);
+// The parameters of one neuron as an operator is given them.
+core::Quantile check_quantile(const char* op, int64_t levels, double bound, double positive_share,
+                              double bandwidth = 0.5, std::string_view algorithm = "auto",
+                              int64_t most_levels = kMostLevels);
+
+// x is a floating tensor of 2 or more dimensions.
+void check_kind(const char* op, const at::Tensor& x);
 // The same with at least one value and at most 2^30 per channel, on real tensors only.
-void check_values(const char* op, const char* name, const at::Tensor& x);
-// One number per channel, where there is a tensor at all.
-void check_channels(const char* op, const char* name, const at::Tensor& vector,
+void check_values(const char* op, const at::Tensor& x);
+// One number per channel of x, where there is a vector at all.
+void check_channels(const char* op, const char* name, const MaybeTensor& vector,
                     const at::Tensor& x);
-void check_eps(const char* op, double eps);
+// The type and the shape of x, as a gradient has them.
+void check_like(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& x);
+void check_positive(const char* op, const char* name, double value);
 
 // A tensor as batch x channels x spatial. Most layouts are taken as they are; one whose
 // spatial dimensions do not fold into a single stride is copied, so the tensor is kept.
@@ -37,15 +47,26 @@ struct Folded {
   core::View view;
 };
 Folded fold(const at::Tensor& x);
-// An output with the layout of `like`.
-Folded fold_empty_like(const at::Tensor& like);
+
+// A result with the layout that empty_like gives, as Meta promises it. Where that does
+// not fold, it is written elsewhere and copied once it is taken.
+class Output {
+ public:
+  explicit Output(const at::Tensor& like);
+  const core::View& view() const { return folded_.view; }
+  at::Tensor take() const;
+
+ private:
+  at::Tensor result_;
+  Folded folded_;
+};
 
 // float or double numbers of a channel vector, kept alive beside the pointer to them.
 struct FoldedVector {
   at::Tensor tensor;
   core::ChannelVector vector;
 };
-FoldedVector fold_vector(const at::Tensor& vector);
+FoldedVector fold_vector(const MaybeTensor& vector);
 
 // The type that per-channel tables of x are kept in: double for double, else float.
 at::ScalarType table_type(const at::Tensor& x);

@@ -1,46 +1,39 @@
 #include "qact/ops/quantile_activation.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include "qact/ops/border.h"
+#include "qact/ops/dispatch.h"
 
 namespace qact::ops {
 
 at::Tensor quantile_activation(const at::Tensor& x, int64_t levels, double bound,
-                               double positive_share, double bandwidth,
-                               std::string_view algorithm, bool quantised,
-                               int64_t density_samples, int64_t seed) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("qact::quantile_activation", "")
-                             .typed<decltype(quantile_activation)>();
-  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised,
-                 density_samples, seed);
+                               double positive_share, double bandwidth, std::string_view algorithm,
+                               bool quantised, int64_t density_samples, int64_t seed) {
+  static const auto op = registered<decltype(quantile_activation)>("qact::quantile_activation");
+  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised, density_samples,
+                 seed);
 }
 
 std::tuple<at::Tensor, at::Tensor> quantile_activation_forward(
     const at::Tensor& x, int64_t levels, double bound, double positive_share, double bandwidth,
     std::string_view algorithm, bool quantised, int64_t density_samples, int64_t seed,
     bool need_density) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("qact::quantile_activation_forward", "")
-                             .typed<decltype(quantile_activation_forward)>();
-  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised,
-                 density_samples, seed, need_density);
+  static const auto op =
+      registered<decltype(quantile_activation_forward)>("qact::quantile_activation_forward");
+  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised, density_samples,
+                 seed, need_density);
 }
 
 at::Tensor quantile_activation_backward(const at::Tensor& grad, const at::Tensor& density) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("qact::quantile_activation_backward", "")
-                             .typed<decltype(quantile_activation_backward)>();
+  static const auto op =
+      registered<decltype(quantile_activation_backward)>("qact::quantile_activation_backward");
   return op.call(grad, density);
 }
 
 at::Tensor quantiles(const at::Tensor& x, int64_t levels, double bound, double positive_share) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("qact::quantiles", "")
-                             .typed<decltype(quantiles)>();
+  static const auto op = registered<decltype(quantiles)>("qact::quantiles");
   return op.call(x, levels, bound, positive_share);
 }
 
@@ -57,29 +50,38 @@ at::Tensor activation_without_gradient(const at::Tensor& x, int64_t levels, doub
                                                  /*need_density=*/false));
 }
 
-at::Tensor activation_meta(const at::Tensor& x, int64_t levels, double bound,
-                           double positive_share, double bandwidth, std::string_view algorithm,
-                           bool, int64_t, int64_t) {
-  check_kind("quantile_activation", "x", x);
-  check_quantile("quantile_activation", levels, bound, positive_share, bandwidth, algorithm);
-  return at::empty_like(x);
-}
-
-std::tuple<at::Tensor, at::Tensor> forward_meta(const at::Tensor& x, int64_t, double, double,
-                                                double, std::string_view, bool, int64_t, int64_t,
+std::tuple<at::Tensor, at::Tensor> forward_meta(const at::Tensor& x, int64_t levels, double bound,
+                                                double positive_share, double bandwidth,
+                                                std::string_view algorithm, bool,
+                                                int64_t density_samples, int64_t,
                                                 bool need_density) {
-  check_kind("quantile_activation", "x", x);
+  check_activation(x, levels, bound, positive_share, bandwidth, algorithm, density_samples);
   return {at::empty_like(x), need_density ? at::empty_like(x) : at::empty({0}, x.options())};
 }
 
-at::Tensor backward_meta(const at::Tensor& grad, const at::Tensor&) { return at::empty_like(grad); }
+at::Tensor backward_meta(const at::Tensor& grad, const at::Tensor& density) {
+  check_like("quantile_activation_backward", "density", density, grad);
+  return at::empty_like(grad);
+}
 
-at::Tensor quantiles_meta(const at::Tensor& x, int64_t levels, double, double) {
-  check_kind("quantiles", "x", x);
+at::Tensor quantiles_meta(const at::Tensor& x, int64_t levels, double bound,
+                          double positive_share) {
+  check_kind("quantiles", x);
+  check_quantile("quantiles", levels, bound, positive_share);
   return at::empty_symint({x.sym_size(1), levels}, x.options().dtype(table_type(x)));
 }
 
 }  // namespace
+
+core::Quantile check_activation(const at::Tensor& x, int64_t levels, double bound,
+                                double positive_share, double bandwidth, std::string_view algorithm,
+                                int64_t density_samples) {
+  constexpr const char* kOp = "quantile_activation";
+  check_kind(kOp, x);
+  TORCH_CHECK(density_samples >= 0, "[", kOp, "] expected density_samples >= 0, got ",
+              density_samples);
+  return check_quantile(kOp, levels, bound, positive_share, bandwidth, algorithm);
+}
 
 TORCH_LIBRARY_FRAGMENT(qact, m) {
   m.def(
@@ -99,7 +101,7 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
 TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("quantile_activation", activation_without_gradient); }
 
 TORCH_LIBRARY_IMPL(qact, Meta, m) {
-  m.impl("quantile_activation", activation_meta);
+  m.impl("quantile_activation", activation_without_gradient);
   m.impl("quantile_activation_forward", forward_meta);
   m.impl("quantile_activation_backward", backward_meta);
   m.impl("quantiles", quantiles_meta);

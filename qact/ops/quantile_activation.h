@@ -6,6 +6,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "qact/core/quantile.h"
+
 namespace qact::ops {
 
 // The quantile activation of x, (B, C, ...), each channel its own context; see
@@ -28,5 +30,10 @@ at::Tensor quantile_activation_backward(const at::Tensor& grad, const at::Tensor
 // outside the context.
 at::Tensor quantiles(const at::Tensor& x, int64_t levels = 100, double bound = 100.0,
                      double positive_share = 0.5);
+
+// What every device checks first.
+core::Quantile check_activation(const at::Tensor& x, int64_t levels, double bound,
+                                double positive_share, double bandwidth, std::string_view algorithm,
+                                int64_t density_samples);
 
 }  // namespace qact::ops

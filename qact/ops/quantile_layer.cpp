@@ -1,24 +1,19 @@
 #include "qact/ops/quantile_layer.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include "qact/core/context.h"
 #include "qact/ops/border.h"
+#include "qact/ops/dispatch.h"
 
 namespace qact::ops {
-
-using MaybeTensor = std::optional<at::Tensor>;
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> quantile_layer(
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm,
-    bool track) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("qact::quantile_layer", "")
-                             .typed<decltype(quantile_layer)>();
+    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
+  static const auto op = registered<decltype(quantile_layer)>("qact::quantile_layer");
   return op.call(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_share,
                  bandwidth, algorithm, track);
 }
@@ -28,9 +23,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> quantile_
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
     double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track,
     bool need_density) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("qact::quantile_layer_forward", "")
-                             .typed<decltype(quantile_layer_forward)>();
+  static const auto op =
+      registered<decltype(quantile_layer_forward)>("qact::quantile_layer_forward");
   return op.call(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_share,
                  bandwidth, algorithm, track, need_density);
 }
@@ -39,9 +33,8 @@ std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(
     const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& level,
     const at::Tensor& density, const at::Tensor& stats, const MaybeTensor& weight_in,
     const MaybeTensor& weight_out, double eps, int64_t levels) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("qact::quantile_layer_backward", "")
-                             .typed<decltype(quantile_layer_backward)>();
+  static const auto op =
+      registered<decltype(quantile_layer_backward)>("qact::quantile_layer_backward");
   return op.call(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
 }
 
@@ -52,8 +45,7 @@ constexpr const char* kOp = "quantile_layer";
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_without_gradient(
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm,
-    bool track) {
+    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
   auto [y, level, density, stats, context] =
       quantile_layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
                              positive_share, bandwidth, algorithm, track, /*need_density=*/false);
@@ -82,11 +74,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward_m
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_meta(
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm,
-    bool track) {
+    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
   auto [y, level, density, stats, context] =
-      forward_meta(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                   positive_share, bandwidth, algorithm, track, false);
+      forward_meta(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_share,
+                   bandwidth, algorithm, track, false);
   return {y, stats, context};
 }
 
@@ -94,8 +85,7 @@ std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor&, const at::Te
                                                  const at::Tensor&, const at::Tensor&,
                                                  const at::Tensor&, const MaybeTensor&,
                                                  const MaybeTensor&, double, int64_t) {
-  return {at::empty_like(x),
-          at::empty_symint({4, x.sym_size(1)}, x.options().dtype(at::kDouble))};
+  return {at::empty_like(x), at::empty_symint({4, x.sym_size(1)}, x.options().dtype(at::kDouble))};
 }
 
 }  // namespace
@@ -104,17 +94,16 @@ core::Quantile check_layer(const at::Tensor& x, const MaybeTensor& weight_in,
                            const MaybeTensor& bias_in, const MaybeTensor& weight_out,
                            const MaybeTensor& bias_out, double eps, int64_t levels, double bound,
                            double positive_share, double bandwidth, std::string_view algorithm) {
-  check_kind(kOp, "x", x);
-  check_eps(kOp, eps);
+  check_kind(kOp, x);
+  check_positive(kOp, "eps", eps);
   const std::pair<const char*, const MaybeTensor&> vectors[] = {{"weight_in", weight_in},
                                                                 {"bias_in", bias_in},
                                                                 {"weight_out", weight_out},
                                                                 {"bias_out", bias_out}};
   for (const auto& [name, vector] : vectors) {
-    check_channels(kOp, name, vector.value_or(at::Tensor()), x);
+    check_channels(kOp, name, vector, x);
   }
-  constexpr int64_t kMostLevels = 255;  // a level is one byte
-  return check_quantile(kOp, levels, bound, positive_share, bandwidth, algorithm, kMostLevels);
+  return check_quantile(kOp, levels, bound, positive_share, bandwidth, algorithm, kMostLayerLevels);
 }
 
 TORCH_LIBRARY_FRAGMENT(qact, m) {

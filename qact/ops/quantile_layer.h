@@ -35,9 +35,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> quantile_
 // (grad_x, grad_affine); grad_affine is (4, C) double: weight_in, bias_in, weight_out, bias_out.
 std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(
     const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& level,
-    const at::Tensor& density, const at::Tensor& stats,
-    const std::optional<at::Tensor>& weight_in, const std::optional<at::Tensor>& weight_out,
-    double eps, int64_t levels);
+    const at::Tensor& density, const at::Tensor& stats, const std::optional<at::Tensor>& weight_in,
+    const std::optional<at::Tensor>& weight_out, double eps, int64_t levels);
 
 // What every device checks first; the levels of the fused layer fit a byte.
 core::Quantile check_layer(const at::Tensor& x, const std::optional<at::Tensor>& weight_in,

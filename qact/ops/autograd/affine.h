@@ -5,17 +5,13 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
-#include <optional>
 #include <vector>
+
+#include "qact/ops/border.h"
 
 namespace qact::ops {
 
-using MaybeTensor = std::optional<at::Tensor>;
 using AffineVectors = std::array<MaybeTensor, 4>;
-
-inline MaybeTensor maybe(const at::Tensor& tensor) {
-  return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
-}
 
 inline bool wants_gradient(const at::Tensor& x, const AffineVectors& vectors) {
   bool wanted = x.requires_grad();

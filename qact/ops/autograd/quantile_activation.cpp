@@ -1,7 +1,7 @@
+#include "qact/ops/quantile_activation.h"
+
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
-
-#include "qact/ops/quantile_activation.h"
 
 namespace qact::ops {
 namespace {
@@ -12,10 +12,9 @@ using torch::autograd::variable_list;
 
 class Activation : public torch::autograd::Function<Activation> {
  public:
-  static Variable forward(AutogradContext* context, const Variable& x, int64_t levels,
-                          double bound, double positive_share, double bandwidth,
-                          std::string_view algorithm, bool quantised, int64_t density_samples,
-                          int64_t seed) {
+  static Variable forward(AutogradContext* context, const Variable& x, int64_t levels, double bound,
+                          double positive_share, double bandwidth, std::string_view algorithm,
+                          bool quantised, int64_t density_samples, int64_t seed) {
     at::AutoDispatchBelowADInplaceOrView guard;
     auto [y, density] = quantile_activation_forward(x, levels, bound, positive_share, bandwidth,
                                                     algorithm, quantised, density_samples, seed,

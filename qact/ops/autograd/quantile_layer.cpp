@@ -19,9 +19,9 @@ class Layer : public torch::autograd::Function<Layer> {
                                double eps, int64_t levels, double bound, double positive_share,
                                double bandwidth, std::string_view algorithm, bool track) {
     at::AutoDispatchBelowADInplaceOrView guard;
-    auto [y, level, density, stats, kept] = quantile_layer_forward(
-        x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_share,
-        bandwidth, algorithm, track, /*need_density=*/true);
+    auto [y, level, density, stats, kept] =
+        quantile_layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
+                               positive_share, bandwidth, algorithm, track, /*need_density=*/true);
     context->save_for_backward({x, level, density, stats, weight_in.value_or(at::Tensor()),
                                 weight_out.value_or(at::Tensor())});
     context->saved_data["eps"] = eps;
@@ -44,12 +44,10 @@ class Layer : public torch::autograd::Function<Layer> {
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm,
-    bool track) {
+    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
   if (wants_gradient(x, {weight_in, bias_in, weight_out, bias_out})) {
-    variable_list out =
-        Layer::apply(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                     positive_share, bandwidth, algorithm, track);
+    variable_list out = Layer::apply(x, weight_in, bias_in, weight_out, bias_out, eps, levels,
+                                     bound, positive_share, bandwidth, algorithm, track);
     return {out[0], out[1], out[2]};
   }
   at::AutoDispatchBelowADInplaceOrView guard;

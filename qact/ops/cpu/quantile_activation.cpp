@@ -1,5 +1,9 @@
+#include "qact/ops/quantile_activation.h"
+
 #include <ATen/ATen.h>
 #include <torch/library.h>
+
+#include <optional>
 
 #include "qact/core/quantile.h"
 #include "qact/ops/border.h"
@@ -12,38 +16,36 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, 
                                            std::string_view algorithm, bool quantised,
                                            int64_t density_samples, int64_t seed,
                                            bool need_density) {
-  constexpr const char* kOp = "quantile_activation";
-  check_values(kOp, "x", x);
   core::ActivationForward call;
-  call.quantile = check_quantile(kOp, levels, bound, positive_share, bandwidth,
-                                 algorithm);
-  TORCH_CHECK(density_samples >= 0, "[", kOp, "] expected density_samples >= 0, got ",
-              density_samples);
+  call.quantile =
+      check_activation(x, levels, bound, positive_share, bandwidth, algorithm, density_samples);
+  check_values("quantile_activation", x);
   call.quantile.quantised = quantised;
   call.quantile.density_samples = density_samples;
   call.quantile.seed = static_cast<uint64_t>(seed);
-  const Folded in = fold(x), out = fold_empty_like(in.tensor);
-  Folded density;
+  const Folded in = fold(x);
+  const Output y(x);
+  std::optional<Output> density;
   call.shape = in.shape;
   call.x = in.view;
-  call.y = out.view;
-  if (need_density) {
-    density = fold_empty_like(in.tensor);
-    call.density = density.view;
-  }
+  call.y = y.view();
+  if (need_density) call.density = density.emplace(x).view();
   core::activation_forward(call, cpu_execution());
-  return {out.tensor, need_density ? density.tensor : at::empty({0}, x.options())};
+  return {y.take(), density ? density->take() : at::empty({0}, x.options())};
 }
 
 at::Tensor backward(const at::Tensor& grad, const at::Tensor& density) {
-  return at::where(density == 0, at::zeros({}, grad.options()), grad * density);
+  check_like("quantile_activation_backward", "density", density, grad);
+  at::Tensor out = at::empty_like(grad);
+  return at::where_out(out, density == 0, at::zeros({}, grad.options()), grad * density);
 }
 
-at::Tensor quantiles(const at::Tensor& x, int64_t levels, double bound, double positive_share) {
+at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
+                           double positive_share) {
   constexpr const char* kOp = "quantiles";
-  check_values(kOp, "x", x);
+  check_values(kOp, x);
   core::Quantiles call;
-  call.quantile = check_quantile(kOp, levels, bound, positive_share, 0.5, "exact");
+  call.quantile = check_quantile(kOp, levels, bound, positive_share);
   const Folded in = fold(x);
   call.shape = in.shape;
   call.x = in.view;
@@ -58,7 +60,7 @@ at::Tensor quantiles(const at::Tensor& x, int64_t levels, double bound, double p
 TORCH_LIBRARY_IMPL(qact, CPU, m) {
   m.impl("quantile_activation_forward", forward);
   m.impl("quantile_activation_backward", backward);
-  m.impl("quantiles", quantiles);
+  m.impl("quantiles", exact_quantiles);
 }
 
 }  // namespace qact::ops

@@ -9,8 +9,6 @@
 namespace qact::ops {
 namespace {
 
-using MaybeTensor = std::optional<at::Tensor>;
-
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
@@ -20,16 +18,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   core::LayerForward call;
   call.quantile = check_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
                               positive_share, bandwidth, algorithm);
-  check_values(kOp, "x", x);
+  check_values(kOp, x);
   const int64_t channels = x.size(1), per_channel = x.numel() / channels;
   TORCH_CHECK(per_channel > 1, "[", kOp,
               "] expected more than one value per channel to take statistics from, got ",
               describe(x));
-  const Folded in = fold(x), out = fold_empty_like(in.tensor);
-  const FoldedVector w1 = fold_vector(weight_in.value_or(at::Tensor()));
-  const FoldedVector b1 = fold_vector(bias_in.value_or(at::Tensor()));
-  const FoldedVector w2 = fold_vector(weight_out.value_or(at::Tensor()));
-  const FoldedVector b2 = fold_vector(bias_out.value_or(at::Tensor()));
+  const Folded in = fold(x);
+  const Output out(x);
+  const FoldedVector w1 = fold_vector(weight_in);
+  const FoldedVector b1 = fold_vector(bias_in);
+  const FoldedVector w2 = fold_vector(weight_out);
+  const FoldedVector b2 = fold_vector(bias_out);
   at::Tensor level = at::empty({channels, per_channel}, x.options().dtype(at::kByte));
   at::Tensor stats = at::empty({channels, core::kLayerStats}, x.options().dtype(at::kDouble));
   at::Tensor density = at::empty({0}, x.options().dtype(at::kInt));
@@ -40,7 +39,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   call.eps = eps;
   call.shape = in.shape;
   call.x = in.view;
-  call.y = out.view;
+  call.y = out.view();
   call.level = level.data_ptr<uint8_t>();
   call.weight_in = w1.vector;
   call.bias_in = b1.vector;
@@ -50,7 +49,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   call.stats = stats.data_ptr<double>();
   call.context = track ? context.data_ptr<int64_t>() : nullptr;
   core::layer_forward(call, cpu_execution());
-  return {out.tensor, level, density, stats, context};
+  return {out.take(), level, density, stats, context};
 }
 
 std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
@@ -58,9 +57,10 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
                                             const at::Tensor& stats, const MaybeTensor& weight_in,
                                             const MaybeTensor& weight_out, double eps,
                                             int64_t levels) {
-  const Folded in = fold(x), grad = fold(grad_y), out = fold_empty_like(in.tensor);
-  const FoldedVector w1 = fold_vector(weight_in.value_or(at::Tensor()));
-  const FoldedVector w2 = fold_vector(weight_out.value_or(at::Tensor()));
+  const Folded in = fold(x), grad = fold(grad_y);
+  const Output out(x);
+  const FoldedVector w1 = fold_vector(weight_in);
+  const FoldedVector w2 = fold_vector(weight_out);
   at::Tensor affine = at::empty({x.size(1), 4}, x.options().dtype(at::kDouble));
   core::LayerBackward call;
   call.levels = static_cast<int>(levels);
@@ -73,10 +73,10 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   call.weight_out = w2.vector;
   call.density = density.data_ptr<int32_t>();
   call.stats = stats.data_ptr<double>();
-  call.grad_x = out.view;
+  call.grad_x = out.view();
   call.grad_affine = affine.data_ptr<double>();
   core::layer_backward(call, cpu_execution());
-  return {out.tensor, affine.t().contiguous()};
+  return {out.take(), affine.t().contiguous()};
 }
 
 }  // namespace

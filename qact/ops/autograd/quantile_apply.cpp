@@ -1,4 +1,4 @@
-#include "qact/ops/context.h"
+#include "qact/ops/quantile_apply.h"
 
 #include <torch/library.h>
 
@@ -27,9 +27,9 @@ class Apply : public torch::autograd::Function<Apply> {
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const variable_list saved = context->get_saved_variables();
-    auto [grad_x, affine] = quantile_apply_backward(
-        grads[0], saved[0], saved[1], maybe(saved[2]), maybe(saved[3]), maybe(saved[4]),
-        context->saved_data["bandwidth"].toDouble());
+    auto [grad_x, affine] =
+        quantile_apply_backward(grads[0], saved[0], saved[1], maybe(saved[2]), maybe(saved[3]),
+                                maybe(saved[4]), context->saved_data["bandwidth"].toDouble());
     const auto vectors = split_gradient(context, affine);
     return {grad_x, {}, vectors[0], vectors[1], vectors[2], vectors[3], {}, {}};
   }
