@@ -17,8 +17,7 @@ const Entry kActivations[] = {
     {"relu", [](int64_t) { return torch::nn::AnyModule(torch::nn::ReLU()); }},
     {"prelu",
      [](int64_t c) {
-       return torch::nn::AnyModule(
-           torch::nn::PReLU(torch::nn::PReLUOptions().num_parameters(c)));
+       return torch::nn::AnyModule(torch::nn::PReLU(torch::nn::PReLUOptions().num_parameters(c)));
      }},
     {"selu", [](int64_t) { return torch::nn::AnyModule(torch::nn::SELU()); }},
 };

@@ -29,8 +29,12 @@ struct QuantileActivationOptions {
   // The two norms, with affine parameters, as BatchNorm; the layer is fused if both are on.
   TORCH_ARG(bool, norm_in) = true;
   TORCH_ARG(bool, norm_out) = true;
+  // Whether the inner norm learns a scale and a shift. Ranks do not depend on its scale, yet
+  // the density gives it a gradient: with no layer in front, off is the safer choice.
+  TORCH_ARG(bool, affine_in) = true;
   TORCH_ARG(double, eps) = 1e-5;
-  // Of the running statistics and the kept context; none: a cumulative average.
+  // Of the running statistics and the kept context; none: a cumulative average (0.1 where
+  // a stream drifts).
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
   // The context in eval(); train() always uses the batch's own.
   TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
@@ -46,6 +50,11 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   void reset() override;
   void reset_running_stats();
   void pretty_print(std::ostream& stream) const override;
+
+  // The parameters and statistics take the type; the context and the count stay int64.
+  using torch::nn::Module::to;
+  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
+  void to(torch::Dtype dtype, bool non_blocking = false) override;
 
   torch::Tensor forward(const torch::Tensor& x);
 
@@ -64,6 +73,7 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
     bool keep = true;  // update the running statistics and the kept context
   };
 
+  bool fused() const { return options.norm_in() && options.norm_out(); }
   torch::Tensor run(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch_fused(const torch::Tensor& x, const Call& call);

@@ -29,22 +29,20 @@ void QuantileClassifierImpl::reset() {
   const int64_t usual = std::min<int64_t>(65535, std::max<int64_t>(100, 10 * classes));
   linear = register_module("linear", torch::nn::Linear(options.features(), classes));
   activation = register_module(
-      "activation",
-      QuantileActivation(QuantileActivationOptions(classes)
-                             .levels(options.levels() > 0 ? options.levels() : usual)
-                             .positive_share(1.0 - 1.0 / static_cast<double>(classes))
-                             .bandwidth(options.bandwidth())
-                             .norm_in(false)
-                             .norm_out(false)
-                             .momentum(options.momentum())
-                             .eval_mode(options.eval_mode())
-                             .prior(options.prior())));
+      "activation", QuantileActivation(QuantileActivationOptions(classes)
+                                           .levels(options.levels() > 0 ? options.levels() : usual)
+                                           .positive_share(1.0 - 1.0 / static_cast<double>(classes))
+                                           .bandwidth(options.bandwidth())
+                                           .norm_in(false)
+                                           .norm_out(false)
+                                           .momentum(options.momentum())
+                                           .eval_mode(options.eval_mode())
+                                           .prior(options.prior())));
 }
 
 void QuantileClassifierImpl::pretty_print(std::ostream& stream) const {
   stream << "qact::nn::QuantileClassifier(features=" << options.features()
-         << ", classes=" << options.classes() << ", levels=" << activation->options.levels()
-         << ")";
+         << ", classes=" << options.classes() << ", levels=" << activation->options.levels() << ")";
 }
 
 torch::Tensor QuantileClassifierImpl::forward(const torch::Tensor& x) {
@@ -61,12 +59,16 @@ torch::Tensor QuantileClassifierImpl::predict(const torch::Tensor& x) {
 
 torch::Tensor QuantileClassifierImpl::loss(const torch::Tensor& probabilities,
                                            const torch::Tensor& labels) {
-  TORCH_CHECK(probabilities.dim() == 2 && labels.dim() == 1 &&
+  TORCH_CHECK(probabilities.dim() == 2 && probabilities.numel() > 0 && labels.dim() == 1 &&
                   labels.scalar_type() == torch::kLong && labels.size(0) == probabilities.size(0),
-              "[", kName, "] expected probabilities of shape (B,K) and int64 labels of shape (B), got ",
+              "[", kName,
+              "] expected probabilities of shape (B,K) and int64 labels of shape (B), got ",
               ops::describe(probabilities), " and ", ops::describe(labels));
-  const torch::Tensor target =
-      torch::one_hot(labels, probabilities.size(1)).to(probabilities.scalar_type());
+  const int64_t classes = probabilities.size(1);
+  const int64_t least = labels.min().item<int64_t>(), most = labels.max().item<int64_t>();
+  TORCH_CHECK(least >= 0 && most < classes, "[", kName, "] expected labels in 0..", classes - 1,
+              ", got ", least < 0 ? least : most);
+  const torch::Tensor target = torch::one_hot(labels, classes).to(probabilities.scalar_type());
   return torch::binary_cross_entropy(probabilities, target);
 }
 

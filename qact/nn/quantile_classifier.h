@@ -18,7 +18,7 @@ struct QuantileClassifierOptions {
   // 0: max(100, 10 * classes). Fewer would tie too often among many classes.
   TORCH_ARG(int64_t, levels) = 0;
   TORCH_ARG(double, bandwidth) = 0.5;
-  TORCH_ARG(double, momentum) = 0.1;
+  TORCH_ARG(std::optional<double>, momentum) = 0.1;
   TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
 };
