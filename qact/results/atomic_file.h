@@ -1,0 +1,30 @@
+// Files that are either whole or not there: written under a temporary name in the same
+// folder, synced, renamed over the old file, and the folder synced.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace qact::results {
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  // Without commit() the temporary file is removed and the old file, if any, stays.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::string_view bytes);
+  void commit();
+
+ private:
+  void close();
+
+  std::filesystem::path path_, temporary_;
+  int file_ = -1;
+};
+
+void write_atomically(const std::filesystem::path& path, std::string_view contents);
+
+}  // namespace qact::results

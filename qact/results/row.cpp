@@ -1,0 +1,71 @@
+#include "qact/results/row.h"
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "qact/results/atomic_file.h"
+
+namespace qact::results {
+namespace {
+
+bool is_row(const Row& row) {
+  return row.is_object() && row.contains("kind") && row["kind"].is_string();
+}
+
+std::string shortened(std::string_view line) {
+  constexpr size_t kMost = 60;
+  return std::string(line.substr(0, kMost)) + (line.size() > kMost ? "..." : "");
+}
+
+}  // namespace
+
+Rows parse_rows(std::string_view text, const std::string& name) {
+  Rows rows;
+  for (size_t begin = 0, number = 1; begin < text.size(); ++number) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    Row row = Row::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!is_row(row)) {
+      throw std::runtime_error("[results] " + name + ":" + std::to_string(number) +
+                               ": expected a JSON object with a \"kind\", got " + shortened(line));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Rows read_rows(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("[results] expected a readable file, got " + path.string());
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return parse_rows(text, path.string());
+}
+
+std::string format_rows(const Rows& rows) {
+  std::string text;
+  for (const Row& row : rows) {
+    if (!is_row(row)) {
+      throw std::invalid_argument("[results] expected a row with a \"kind\", got " +
+                                  shortened(row.dump()));
+    }
+    text += row.dump() + "\n";
+  }
+  return text;
+}
+
+void write_rows(const std::filesystem::path& path, const Rows& rows) {
+  write_atomically(path, format_rows(rows));
+}
+
+Rows of_kind(const Rows& rows, std::string_view kind) {
+  Rows found;
+  for (const Row& row : rows) {
+    if (row["kind"] == kind) found.push_back(row);
+  }
+  return found;
+}
+
+}  // namespace qact::results

@@ -1,0 +1,42 @@
+// Rows of the toy experiment, and what is read off them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "qact/results/row.h"
+
+namespace qact::results {
+
+// One trained network over many contexts. kind: toy_score.
+struct ToyScore {
+  std::string experiment, network, label;
+  int64_t seed = 0, steps = 0, width = 0, batch_size = 0;
+  double learning_rate = 0, bayes = 0;
+  std::vector<int64_t> correct;  // of batch_size samples, in each context
+
+  double mean() const;
+  double worst() const;
+};
+
+Row to_row(const ToyScore& score);
+ToyScore toy_score(const Row& row);
+
+// All seeds of one network.
+struct ToySummary {
+  std::string experiment, network, label;
+  int64_t seeds = 0, contexts = 0;
+  double mean = 0;       // over seeds
+  double deviation = 0;  // of the seeds' means; 0 for one seed
+  double worst = 1;      // context of any seed
+  double bayes = 0;
+};
+
+// In the order in which the networks first appear.
+std::vector<ToySummary> summarise_toy(const std::vector<ToyScore>& scores);
+
+// The toy_score rows among `rows`; of one experiment, or of all.
+std::vector<ToyScore> toy_scores(const Rows& rows, const std::string& experiment = "");
+
+}  // namespace qact::results

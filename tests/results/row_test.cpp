@@ -1,0 +1,89 @@
+#include "qact/results/row.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "qact/results/atomic_file.h"
+#include "tests/results/scratch_folder.h"
+
+namespace qact::results {
+namespace {
+
+std::string message_of(const std::string& text) {
+  try {
+    parse_rows(text, "results.jsonl");
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Rows, RoundTrip) {
+  const ScratchFolder scratch;
+  const Rows rows = {{{"kind", "score"},
+                      {"accuracy", 0.1 + 0.2},
+                      {"seed", std::numeric_limits<int64_t>::max()},
+                      {"name", "a \"quoted\"\nname, é"},
+                      {"list", {1, 2.5, nullptr, false}}},
+                     {{"kind", "empty"}}};
+  write_rows(scratch.path / "results.jsonl", rows);
+  EXPECT_EQ(read_rows(scratch.path / "results.jsonl"), rows);
+}
+
+TEST(Rows, KeepTheOrderOfKeys) {
+  EXPECT_EQ(format_rows({{{"kind", "x"}, {"b", 1}, {"a", 2}}}),
+            "{\"kind\":\"x\",\"b\":1,\"a\":2}\n");
+}
+
+TEST(Rows, WhatIsNoNumberBecomesNull) {
+  EXPECT_EQ(format_rows({{{"kind", "x"}, {"v", std::numeric_limits<double>::quiet_NaN()}}}),
+            "{\"kind\":\"x\",\"v\":null}\n");
+}
+
+TEST(Rows, SkipBlankLinesAndNeedNoLastNewline) {
+  EXPECT_EQ(parse_rows("", "f").size(), 0u);
+  EXPECT_EQ(parse_rows("\n \r\n{\"kind\":\"a\"}\n\n{\"kind\":\"b\"}", "f").size(), 2u);
+}
+
+TEST(Rows, NameADamagedLine) {
+  const std::string good = "{\"kind\":\"a\"}\n";
+  const std::vector<std::string> damaged = {"{\"kind\":\"a\"",
+                                            "[1, 2]",
+                                            "{\"type\":\"a\"}",
+                                            "{\"kind\":1}",
+                                            "null",
+                                            "\xff\xfe",
+                                            "{\"kind\":\"a\"} {\"kind\":\"a\"}"};
+  for (const std::string& line : damaged) {
+    const std::string message = message_of(good + "\n" + good + line + "\n" + good);
+    EXPECT_EQ(message.substr(0, 40), "[results] results.jsonl:4: expected a JS") << message;
+    EXPECT_NE(message.find(line), std::string::npos) << message;
+  }
+  EXPECT_LT(message_of("{" + std::string(10000, 'x')).size(), 200u);
+}
+
+TEST(Rows, NameAMissingFile) {
+  EXPECT_THROW(
+      try { read_rows("/nowhere/results.jsonl"); } catch (const std::runtime_error& error) {
+        EXPECT_NE(std::string(error.what()).find("/nowhere/results.jsonl"), std::string::npos);
+        throw;
+      },
+      std::runtime_error);
+}
+
+TEST(Rows, AreNotWrittenWithoutAKind) {
+  const ScratchFolder scratch;
+  EXPECT_THROW(write_rows(scratch.path / "rows", {{{"kind", "a"}}, {{"b", 1}}}),
+               std::invalid_argument);
+  EXPECT_FALSE(std::filesystem::exists(scratch.path / "rows"));
+}
+
+TEST(Rows, OfKind) {
+  const Rows rows = {{{"kind", "a"}, {"i", 0}}, {{"kind", "b"}}, {{"kind", "a"}, {"i", 1}}};
+  EXPECT_EQ(of_kind(rows, "a"), (Rows{rows[0], rows[2]}));
+  EXPECT_TRUE(of_kind(rows, "c").empty());
+}
+
+}  // namespace
+}  // namespace qact::results

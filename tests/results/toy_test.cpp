@@ -1,0 +1,59 @@
+#include "qact/results/toy.h"
+
+#include <gtest/gtest.h>
+
+namespace qact::results {
+namespace {
+
+ToyScore some_score(const std::string& network, int64_t seed, std::vector<int64_t> correct) {
+  return {.experiment = "circle",
+          .network = network,
+          .label = network + " label",
+          .seed = seed,
+          .steps = 3,
+          .width = 4,
+          .batch_size = 10,
+          .learning_rate = 0.003,
+          .bayes = 0.9952,
+          .correct = std::move(correct)};
+}
+
+TEST(ToyScore, RoundTripsThroughARow) {
+  const ToyScore score = some_score("qact", 2, {9, 10, 5, 8});
+  const Row row = to_row(score);
+  EXPECT_EQ(row["kind"], "toy_score");
+  EXPECT_DOUBLE_EQ(row["accuracy"], 0.8);
+  EXPECT_DOUBLE_EQ(row["worst"], 0.5);
+  const ToyScore back = toy_score(Row::parse(row.dump()));
+  EXPECT_EQ(to_row(back), row);
+  EXPECT_EQ(back.correct, score.correct);
+}
+
+TEST(ToyScore, RefusesARowThatLacksSomething) {
+  Row row = to_row(some_score("qact", 0, {1}));
+  row["correct"] = Row::array();
+  EXPECT_THROW(toy_score(row), std::exception);
+  row.erase("correct");
+  EXPECT_THROW(toy_score(row), std::exception);
+}
+
+TEST(ToySummary, IsOverSeedsInOrderOfAppearance) {
+  const Rows rows = {to_row(some_score("relu", 0, {5, 5})),
+                     to_row(some_score("qact", 0, {10, 8})),
+                     {{"kind", "other"}},
+                     to_row(some_score("qact", 1, {7, 9}))};
+  const auto summaries = summarise_toy(toy_scores(rows, "circle"));
+  ASSERT_EQ(summaries.size(), 2u);
+  EXPECT_EQ(summaries[0].network, "relu");
+  EXPECT_EQ(summaries[0].seeds, 1);
+  EXPECT_EQ(summaries[0].deviation, 0);
+  EXPECT_EQ(summaries[1].label, "qact label");
+  EXPECT_EQ(summaries[1].contexts, 4);
+  EXPECT_DOUBLE_EQ(summaries[1].mean, 0.85);
+  EXPECT_NEAR(summaries[1].deviation, 0.0707106781, 1e-9);
+  EXPECT_DOUBLE_EQ(summaries[1].worst, 0.7);
+  EXPECT_TRUE(toy_scores(rows, "monotone").empty());
+}
+
+}  // namespace
+}  // namespace qact::results
