@@ -1,0 +1,75 @@
+#include "qact/report/chart.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace qact::report {
+namespace {
+
+// Ink is the colour of the text around the chart: dark, light and paper need no redrawing.
+constexpr const char* kInk = "currentColor";
+constexpr const char* kFont = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+
+Json look() {
+  return {{"background", nullptr},
+          {"font", kFont},
+          {"view", {{"stroke", nullptr}}},
+          {"axis",
+           {{"labelColor", kInk},
+            {"titleColor", kInk},
+            {"domainColor", kInk},
+            {"tickColor", kInk},
+            {"gridColor", kInk},
+            {"domainOpacity", 0.4},
+            {"tickOpacity", 0.4},
+            {"gridOpacity", 0.12},
+            {"labelFontSize", 11},
+            {"titleFontSize", 12},
+            {"titleFontWeight", "normal"},
+            {"titlePadding", 8}}},
+          {"header",
+           {{"labelColor", kInk},
+            {"titleColor", kInk},
+            {"labelFontSize", 12.5},
+            {"labelFontWeight", 600}}},
+          {"legend",
+           {{"labelColor", kInk},
+            {"titleColor", kInk},
+            {"labelFontSize", 12},
+            {"titleFontSize", 12},
+            {"titleFontWeight", "normal"}}},
+          {"text", {{"color", kInk}, {"fontSize", 11}}},
+          {"rule", {{"color", kInk}}}};
+}
+
+// A network's colour by its name in rows; readable on white and on near-black.
+const char* colour_of(const std::string& network) {
+  static constexpr std::pair<const char*, const char*> colours[] = {
+      {"relu", "#8d949e"}, {"batchnorm", "#d9a441"},         {"batchnorm_relu", "#d9742b"},
+      {"qact", "#2f7ed8"}, {"qact_without_norm", "#2aa198"},
+  };
+  const auto found = std::find_if(std::begin(colours), std::end(colours),
+                                  [&](const auto& entry) { return network == entry.first; });
+  return found == std::end(colours) ? "#a06cd5" : found->second;
+}
+
+}  // namespace
+
+Json chart(const std::string& description, Shape shape) {
+  return {{"description", description},
+          {"usermeta", {{"shape", shape == Shape::square ? "square" : "wide"}}},
+          {"config", look()}};
+}
+
+Json network_colour(const std::string& field, const std::vector<std::string>& names,
+                    const std::vector<std::string>& labels) {
+  Json range = Json::array();
+  for (const std::string& name : names) range.push_back(colour_of(name));
+  return {{"field", field},
+          {"type", "nominal"},
+          {"scale", {{"domain", labels}, {"range", range}}},
+          {"legend", nullptr}};
+}
+
+}  // namespace qact::report

@@ -1,0 +1,19 @@
+// Blocks as HTML.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "qact/report/section.h"
+
+namespace qact::report {
+
+std::string escape(std::string_view text);
+
+// JSON that may stand inside a script element: "</script" cannot occur in it.
+std::string script_json(const nlohmann::ordered_json& value);
+
+// Neighbouring charts share a row where the page is wide enough.
+std::string to_html(const std::vector<Block>& blocks);
+
+}  // namespace qact::report

@@ -1,0 +1,20 @@
+// Rows to one HTML page that holds all it needs: style, charts and the script that draws them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "qact/report/section.h"
+
+namespace qact::report {
+
+std::string make_page(const std::string& title, const results::Rows& rows);
+
+// The page's charts, for saving on their own.
+std::vector<Chart> make_charts(const results::Rows& rows);
+
+// folder/NAME.vl.json for each chart: scripts/render_figure.py makes pictures of them.
+void write_charts(const std::filesystem::path& folder, const results::Rows& rows);
+
+}  // namespace qact::report
