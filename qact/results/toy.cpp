@@ -27,6 +27,7 @@ Row to_row(const ToyScore& score) {
           {"width", score.width},
           {"batch_size", score.batch_size},
           {"learning_rate", score.learning_rate},
+          {"loss", score.loss},
           {"contexts", score.correct.size()},
           {"accuracy", score.mean()},
           {"worst", score.worst()},
@@ -45,6 +46,7 @@ ToyScore toy_score(const Row& row) {
   row.at("batch_size").get_to(score.batch_size);
   row.at("learning_rate").get_to(score.learning_rate);
   row.at("bayes").get_to(score.bayes);
+  row.at("loss").get_to(score.loss);
   row.at("correct").get_to(score.correct);
   if (score.correct.empty() || score.batch_size < 1) {
     throw std::runtime_error("[results] expected a toy_score of some contexts and samples, got " +

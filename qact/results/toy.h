@@ -14,6 +14,7 @@ struct ToyScore {
   std::string experiment, network, label;
   int64_t seed = 0, steps = 0, width = 0, batch_size = 0;
   double learning_rate = 0, bayes = 0;
+  double loss = 0;               // of the last step of training
   std::vector<int64_t> correct;  // of batch_size samples, in each context
 
   double mean() const;

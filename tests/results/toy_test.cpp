@@ -15,6 +15,7 @@ ToyScore some_score(const std::string& network, int64_t seed, std::vector<int64_
           .batch_size = 10,
           .learning_rate = 0.003,
           .bayes = 0.9952,
+          .loss = 0.7,
           .correct = std::move(correct)};
 }
 
