@@ -6,4 +6,6 @@
 
 namespace qact::cli {
 
+void setup_toy(CLI::App& app);
+
 }  // namespace qact::cli

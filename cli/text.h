@@ -1,0 +1,17 @@
+// What the program prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "qact/report/section.h"
+
+namespace qact::cli {
+
+// Columns aligned, numbers to the right; one line per row.
+std::string to_text(const report::Table& table);
+
+// Words quoted so that a shell reads them back as they are.
+std::string shell_command(const std::vector<std::string>& words);
+
+}  // namespace qact::cli

@@ -1,0 +1,93 @@
+"""Opens a page made by `qact toy` in headless Chromium.
+
+The page must draw every chart, with marks in each, and log nothing to the console: its
+content policy turns any reach outside the page into an error there.
+"""
+
+import argparse
+import html.parser
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+class Marks(html.parser.HTMLParser):
+    """Counts the shapes that Vega drew as marks, chart by chart."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn = None
+        self.marks = {}
+        self.chart = None
+        self.depth = 0
+        self.groups = []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag == "html":
+            self.drawn = attributes.get("data-drawn")
+        if "data-chart" in attributes:
+            self.chart = attributes["data-chart"]
+            self.marks[self.chart] = 0
+        if tag == "g":
+            self.groups.append("role-mark" in attributes.get("class", "").split())
+        if tag == "path" and any(self.groups):
+            self.marks[self.chart] += 1
+
+    def handle_endtag(self, tag):
+        if tag == "g":
+            self.groups.pop()
+
+
+def open_page(browser, page, folder, width):
+    """The page's document once its scripts have run, and what it logged."""
+    command = [
+        browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile-{width}",
+        f"--window-size={width},900", "--virtual-time-budget=10000", "--enable-logging=stderr",
+        "--dump-dom", page.resolve().as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
+    return done.stdout, re.findall(r"CONSOLE.*", done.stderr)
+
+
+def check(browser, page, folder, width):
+    document, console = open_page(browser, page, folder, width)
+    if console:
+        return [f"the console says: {line}" for line in console]
+    found = Marks()
+    found.feed(document)
+    if found.drawn != str(len(found.marks)) or not found.marks:
+        return [f"{found.drawn} charts of {len(found.marks)} were drawn"]
+    return [f"chart {name} has no marks" for name, marks in found.marks.items() if marks == 0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", type=pathlib.Path, help="the program qact")
+    program = parser.parse_args().program
+    browser = next(filter(None, map(shutil.which, (os.environ.get("QACT_BROWSER", ""), *NAMES))), None)
+    if browser is None:
+        print(f"skipped: none of {', '.join(NAMES)} is here; apt-get install chromium gives one")
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [program, "toy", "--seeds", "1", "--steps", "2", "--contexts", "20", "--output", folder],
+            check=True, stdout=subprocess.DEVNULL)
+        page = pathlib.Path(folder) / "report.html"
+        faults = [f"at {width} px {fault}"
+                  for width in (1200, 400) for fault in check(browser, page, folder, width)]
+    print("\n".join(faults) or "every chart is drawn and the console is silent")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
