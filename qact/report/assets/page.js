@@ -1,7 +1,7 @@
 // Draws each chart in its figure, as wide as the figure is, and again when that changes.
 (() => {
   "use strict";
-  const axisRoom = 56; // for the labels of the vertical axis
+  const axisRoom = 64; // for the labels of the vertical axis
   const actions = { export: true, source: false, compiled: false, editor: false };
 
   function fitted(name, width) {
