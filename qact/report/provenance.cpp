@@ -4,7 +4,11 @@ namespace qact::report {
 namespace {
 
 std::string plain(const results::Row& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string list;
+  for (const results::Row& entry : value) list += (list.empty() ? "" : ", ") + plain(entry);
+  return list;
 }
 
 }  // namespace
