@@ -1,0 +1,37 @@
+#include "qact/safetensors/file.h"
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "qact/results/atomic_file.h"
+
+namespace qact::safetensors {
+namespace {
+
+std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
+  const auto check = [&](bool good, const char* what) {
+    if (!good) fail(path.string(), what, std::generic_category().message(errno));
+  };
+  if (std::filesystem::is_directory(path)) fail(path.string(), "a file", "a folder");
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+  check(stream.is_open() && stream.tellg() >= 0, "a readable file");
+  std::vector<uint8_t> bytes(static_cast<size_t>(stream.tellg()));
+  stream.seekg(0);
+  stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  check(stream.good() || bytes.empty(), "to read the whole file");
+  return bytes;
+}
+
+}  // namespace
+
+File::File(const std::filesystem::path& path)
+    : bytes(read_bytes(path)), contents(parse(bytes, path.string())) {}
+
+void write(const std::filesystem::path& path, const Contents& contents) {
+  const std::vector<uint8_t> bytes = encode(contents);
+  results::write_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace qact::safetensors
