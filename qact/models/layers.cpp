@@ -1,0 +1,50 @@
+#include "qact/models/layers.h"
+
+#include <torch/nn/init.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/normalization.h>
+
+namespace qact::models {
+
+using torch::nn::AnyModule;
+
+AnyModule add(torch::nn::Module& parent, const std::string& name, AnyModule layer) {
+  parent.register_module(name, layer.ptr());
+  return layer;
+}
+
+torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t side, int64_t stride) {
+  return torch::nn::Conv2d(
+      torch::nn::Conv2dOptions(in, out, side).stride(stride).padding(side / 2).bias(false));
+}
+
+AnyModule make_norm(const std::string& name, int64_t channels, bool images) {
+  constexpr int64_t kGroups = 8;
+  if (name == "batch") {
+    return images ? AnyModule(torch::nn::BatchNorm2d(channels))
+                  : AnyModule(torch::nn::BatchNorm1d(channels));
+  }
+  TORCH_CHECK(name == "group", "[models] expected the norm batch or group, got '", name, "'");
+  TORCH_CHECK(channels % kGroups == 0, "[models] expected a multiple of ", kGroups,
+              " channels for the norm group, got ", channels, ": this network cannot have it");
+  return AnyModule(torch::nn::GroupNorm(kGroups, channels));
+}
+
+void initialise_convolutions(torch::nn::Module& network) {
+  for (const auto& module : network.modules(/*include_self=*/false)) {
+    if (auto* layer = module->as<torch::nn::Conv2d>()) {
+      torch::nn::init::kaiming_normal_(layer->weight, 0, torch::kFanOut, torch::kReLU);
+    }
+  }
+}
+
+void Stage::append(std::shared_ptr<Block> block) {
+  blocks_.push_back(register_module(std::to_string(blocks_.size()), std::move(block)));
+}
+
+torch::Tensor Stage::forward(torch::Tensor x) {
+  for (const auto& block : blocks_) x = block->forward(x);
+  return x;
+}
+
+}  // namespace qact::models

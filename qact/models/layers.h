@@ -1,0 +1,42 @@
+// What several networks are made of.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/conv.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace qact::models {
+
+// A layer of a type unknown here, registered in `parent`.
+torch::nn::AnyModule add(torch::nn::Module& parent, const std::string& name,
+                         torch::nn::AnyModule layer);
+
+// A square convolution without bias; a side of 3 is padded to keep the size.
+torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t side, int64_t stride = 1);
+
+// The norm of Options by name, for images, or for vectors (batch only differs there).
+torch::nn::AnyModule make_norm(const std::string& name, int64_t channels, bool images = true);
+
+// Draws the weights of all convolutions inside from N(0, 2 / (side^2 out)).
+void initialise_convolutions(torch::nn::Module& network);
+
+class Block : public torch::nn::Module {
+ public:
+  virtual torch::Tensor forward(const torch::Tensor& x) = 0;
+};
+
+// Blocks in a row, named 0, 1, ... as Python's Sequential names them.
+class Stage : public torch::nn::Module {
+ public:
+  void append(std::shared_ptr<Block> block);
+  torch::Tensor forward(torch::Tensor x);
+
+ private:
+  std::vector<std::shared_ptr<Block>> blocks_;
+};
+
+}  // namespace qact::models

@@ -1,0 +1,73 @@
+#include <c10/util/Exception.h>
+
+#include "qact/models/network.h"
+#include "qact/ops/border.h"
+
+namespace qact::models {
+
+using NetworkPtr = std::shared_ptr<Network>;
+NetworkPtr make_densenet(const Options& options);
+NetworkPtr make_lenet(const Options& options);
+NetworkPtr make_mlp(const Options& options);
+NetworkPtr make_resnet18(const Options& options);
+NetworkPtr make_resnet26(const Options& options);
+NetworkPtr make_vgg16(const Options& options);
+NetworkPtr make_wrn_40_4(const Options& options);
+
+namespace {
+
+struct Entry {
+  const char* name;
+  NetworkPtr (*make)(const Options& options);
+};
+
+const Entry kNetworks[] = {
+    {"densenet", make_densenet}, {"lenet", make_lenet},       {"mlp", make_mlp},
+    {"resnet18", make_resnet18}, {"resnet26", make_resnet26}, {"vgg16", make_vgg16},
+    {"wrn-40-4", make_wrn_40_4},
+};
+
+// Below 16 pixels the smallest feature maps vanish.
+constexpr int64_t kSmallestImage = 16;
+
+void check(const Options& options) {
+  TORCH_CHECK(options.classes >= 2, "[models] expected at least 2 classes, got ", options.classes);
+  TORCH_CHECK(options.channels >= 1, "[models] expected at least 1 channel, got ",
+              options.channels);
+  TORCH_CHECK(options.image_size >= kSmallestImage, "[models] expected images of at least ",
+              kSmallestImage, " pixels a side, got ", options.image_size);
+}
+
+}  // namespace
+
+Output Network::forward(const torch::Tensor& images) {
+  const int64_t size = options_.image_size;
+  TORCH_CHECK(images.dim() == 4 && images.size(1) == options_.channels && images.size(2) == size &&
+                  images.size(3) == size,
+              "[models] expected images of shape (B,", options_.channels, ",", size, ",", size,
+              "), got ", ops::describe(images));
+  const torch::Tensor embedding = embed(images);
+  return {embedding, head_->forward(embedding)};
+}
+
+void Network::set_head(const std::string& name, int64_t features) {
+  head_ = register_module(name, torch::nn::Linear(features, options_.classes));
+}
+
+std::shared_ptr<Network> make(const std::string& name, const Options& options) {
+  check(options);
+  std::string known;
+  for (const Entry& entry : kNetworks) {
+    if (name == entry.name) return entry.make(options);
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  TORCH_CHECK(false, "[models] expected one of ", known, ", got '", name, "'");
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> result;
+  for (const Entry& entry : kNetworks) result.emplace_back(entry.name);
+  return result;
+}
+
+}  // namespace qact::models

@@ -1,0 +1,55 @@
+// The networks, by name. One file each; models.cpp has the table.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace qact::models {
+
+struct Options {
+  int64_t classes = 10;
+  int64_t channels = 3;     // of the images
+  int64_t image_size = 32;  // their height and width
+  std::string activation = "relu";
+  std::string placement = "reference";  // where it goes: see placement.h
+  int64_t early_stages = 1;             // K of the placement `early`
+  std::string norm = "batch";           // or "group": GroupNorm of 8 groups
+};
+
+struct Output {
+  torch::Tensor embedding;  // (B, features): what the last linear layer reads
+  torch::Tensor logits;     // (B, classes)
+};
+
+class Network : public torch::nn::Module {
+ public:
+  // images (B, channels, image_size, image_size)
+  Output forward(const torch::Tensor& images);
+
+  int64_t features() const { return head_->options.in_features(); }
+  const Options& options() const { return options_; }
+
+ protected:
+  explicit Network(Options options) : options_(std::move(options)) {}
+
+  // The last linear layer; its name is the usual Python version's.
+  void set_head(const std::string& name, int64_t features);
+
+ private:
+  virtual torch::Tensor embed(const torch::Tensor& images) = 0;
+
+  Options options_;
+  torch::nn::Linear head_{nullptr};
+};
+
+// Throws for unknown names and for options that the network cannot have. Weights are drawn
+// from torch's default generator.
+std::shared_ptr<Network> make(const std::string& name, const Options& options);
+
+std::vector<std::string> names();
+
+}  // namespace qact::models

@@ -1,0 +1,104 @@
+#include "qact/models/preactivation.h"
+
+#include <torch/torch.h>
+
+namespace qact::models {
+namespace {
+
+using torch::nn::AnyModule;
+
+constexpr int64_t kStages = 3;
+constexpr int64_t kStem = 16;
+
+class PreactivationBlock : public Block {
+ public:
+  PreactivationBlock(int64_t in, int64_t out, int64_t stride, int64_t stage,
+                     bool convolved_shortcut, const Options& options, const Sites& sites)
+      : stride_(stride),
+        padding_(out - in),
+        bn1_(add(*this, "bn1", make_norm(options.norm, in))),
+        outer_(add(*this, "outer_activation", sites.trunk(in, stage))),
+        conv1_(register_module("conv1", convolution(in, out, 3, stride))),
+        bn2_(add(*this, "bn2", make_norm(options.norm, out))),
+        inner_(add(*this, "inner_activation", sites.branch(out))),
+        conv2_(register_module("conv2", convolution(out, out, 3))) {
+    if (convolved_shortcut && in != out) {
+      shortcut_ = register_module("convShortcut", convolution(in, out, 1, stride));
+    }
+  }
+
+  torch::Tensor forward(const torch::Tensor& x) override {
+    const torch::Tensor activated = outer_.forward(bn1_.forward(x));
+    const torch::Tensor y = inner_.forward(bn2_.forward(conv1_(activated)));
+    return conv2_(y) + carry_on(x, activated);
+  }
+
+ private:
+  torch::Tensor carry_on(const torch::Tensor& x, const torch::Tensor& activated) {
+    if (!shortcut_.is_empty()) return shortcut_(activated);
+    if (padding_ == 0 && stride_ == 1) return x;
+    return torch::constant_pad_nd(torch::avg_pool2d(x, stride_), {0, 0, 0, 0, 0, padding_});
+  }
+
+  int64_t stride_, padding_;
+  AnyModule bn1_, outer_;
+  torch::nn::Conv2d conv1_;
+  AnyModule bn2_, inner_;
+  torch::nn::Conv2d conv2_;
+  torch::nn::Conv2d shortcut_{nullptr};
+};
+
+class Preactivation : public Network {
+ public:
+  Preactivation(const PreactivationPlan& plan, const Options& options, const Sites& sites)
+      : Network(options),
+        conv1_(register_module("conv1", convolution(options.channels, kStem, 3))) {
+    int64_t in = kStem;
+    for (int64_t stage = 1; stage <= kStages; ++stage) {
+      const int64_t out = plan.width * (int64_t{8} << stage);
+      const auto blocks = stages_.emplace_back(std::make_shared<Stage>());
+      for (int64_t i = 0; i < plan.blocks; ++i) {
+        const bool first = i == 0;
+        blocks->append(std::make_shared<PreactivationBlock>(
+            first ? in : out, out, first && stage > 1 ? 2 : 1, first ? stage - 1 : stage,
+            plan.convolved_shortcut, options, sites));
+      }
+      register_stage(plan, plan.stage + std::to_string(stage), blocks);
+      in = out;
+    }
+    norm_ = add(*this, plan.last_norm, make_norm(options.norm, in));
+    last_ = add(*this, "last_activation", sites.trunk(in, kStages));
+    pooled_ = add(*this, "pooled_activation", sites.pooled(in));
+    set_head("fc", in);
+    initialise_convolutions(*this);
+  }
+
+ private:
+  void register_stage(const PreactivationPlan& plan, const std::string& name,
+                      const std::shared_ptr<Stage>& blocks) {
+    if (plan.blocks_inside.empty()) {
+      register_module(name, blocks);
+    } else {
+      const auto outer = register_module(name, std::make_shared<torch::nn::Module>());
+      outer->register_module(plan.blocks_inside, blocks);
+    }
+  }
+
+  torch::Tensor embed(const torch::Tensor& images) override {
+    torch::Tensor x = conv1_(images);
+    for (const auto& stage : stages_) x = stage->forward(x);
+    return pooled_.forward(last_.forward(norm_.forward(x)).mean({2, 3}));
+  }
+
+  torch::nn::Conv2d conv1_;
+  std::vector<std::shared_ptr<Stage>> stages_;
+  AnyModule norm_, last_, pooled_;
+};
+
+}  // namespace
+
+std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan, const Options& options) {
+  return std::make_shared<Preactivation>(plan, options, Sites(options, kStages));
+}
+
+}  // namespace qact::models

@@ -1,0 +1,20 @@
+// ResNet26, the network of test-time training: three stages of four blocks that open with norm
+// and activation, 16, 32 and 64 channels, shortcuts without weights. 366,938 parameters for 3
+// channels and 10 classes with ReLU. Its authors' main results have the norm "group".
+//
+// Sites: see preactivation.h.
+#include "qact/models/preactivation.h"
+
+namespace qact::models {
+
+std::shared_ptr<Network> make_resnet26(const Options& options) {
+  return make_preactivation({.blocks = 4,
+                             .width = 1,
+                             .convolved_shortcut = false,
+                             .stage = "layer",
+                             .blocks_inside = "",
+                             .last_norm = "bn"},
+                            options);
+}
+
+}  // namespace qact::models
