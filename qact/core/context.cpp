@@ -84,7 +84,7 @@ void context_blend(ConstContextRow a, double a_values, ConstContextRow b, double
 }
 
 void context_standard_normal(ContextRow row) {
-  const double values = 1024.0 * kContextUnit;
+  const double values = kContextWorth * kContextUnit;
   int64_t before = 0;
   for (int b = 0; b < kContextBins; ++b) {
     const double share = 0.5 * std::erfc(-context_edge(b + 1) / std::sqrt(2.0));
@@ -99,7 +99,7 @@ void context_quantiles(ConstContextRow row, const Quantile& quantile, double* qu
   const double units[2] = {std::accumulate(row.begin(), row.begin() + kHalf, 0.0),
                            std::accumulate(row.begin() + kHalf, row.end(), 0.0)};
   const double share[2] = {1 - quantile.positive_share, quantile.positive_share};
-  double cumulative = 0;
+  double cumulative = 0, last = -quantile.bound;  // the last point, where a gap starts
   int j = 0;
   const auto spread = [&](double low, double high, double weight) {
     for (; j < quantile.levels; ++j) {
@@ -108,6 +108,7 @@ void context_quantiles(ConstContextRow row, const Quantile& quantile, double* qu
       quantiles[j] = low + (high - low) * std::max(0.0, (tau - cumulative) / weight);
     }
     cumulative += weight;
+    last = high;
   };
   for (const int positive : {0, 1}) {
     const double anchor = positive ? quantile.bound : -quantile.bound;
@@ -118,12 +119,12 @@ void context_quantiles(ConstContextRow row, const Quantile& quantile, double* qu
       if (!std::isfinite(low)) low = 2 * high;
       if (!std::isfinite(high)) high = 2 * low;
       if (!anchored && 0.5 * (low + high) > anchor) {
-        spread(anchor, anchor, unit * kContextUnit);
+        spread(std::min(last, anchor), anchor, unit * kContextUnit);
         anchored = true;
       }
       if (row[b] > 0) spread(low, high, unit * static_cast<double>(row[b]));
     }
-    if (!anchored) spread(anchor, anchor, unit * kContextUnit);
+    if (!anchored) spread(std::min(last, anchor), anchor, unit * kContextUnit);
     cumulative = positive ? 1.0 : share[0];
   }
   for (; j < quantile.levels; ++j) quantiles[j] = quantile.bound;

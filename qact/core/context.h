@@ -21,6 +21,10 @@ namespace qact::core {
 inline constexpr int kContextBins = 256;
 inline constexpr int64_t kContextUnit = 1 << 16;  // one value
 
+// A kept context is worth at least this many values, however small the batches that feed
+// it: against fewer, the appended -c and c would decide the outer quantiles.
+inline constexpr double kContextWorth = 1024;
+
 using ContextRow = std::span<int64_t, kContextBins>;
 using ConstContextRow = std::span<const int64_t, kContextBins>;
 
@@ -59,7 +63,8 @@ void context_blend(ConstContextRow a, double a_values, ConstContextRow b, double
 // What an untrained layer is given, as BatchNorm starts from mean 0 and variance 1.
 void context_standard_normal(ContextRow row);
 
-// q_1..q_levels of the weighted context, values spread evenly over each bin.
+// q_1..q_levels of the weighted context, values spread evenly over each bin, and c over the
+// gap below it.
 void context_quantiles(ConstContextRow row, const Quantile& quantile, double* quantiles);
 
 // The contexts of a layer, as one value.

@@ -71,21 +71,28 @@ template <class Real>
 void BinnedChannel<Real>::estimate_density(const TableKernels& tables, const Quantile& quantile,
                                            double low, double high) {
   density_.reset(low, high, quantile.bandwidth);
-  density_.fill_by_cells();
-  const int cells = density_.nodes();
-  cumulative_.along(tables, bins, density_.edge(0), density_.spacing(), cells + 1);
-  const std::vector<int32_t>& whole = cumulative_.whole;
-  const std::vector<float>& part = cumulative_.part;
-  // Differences first: the counts are large, and a cell's share of them is small.
-  const double weight[2] = {rule_.weight(false), rule_.weight(true)}, split = bins.negatives;
-  double below = static_cast<double>(whole[0]) + part[0];
-  for (int i = 0; i < cells; ++i) {
-    const double upto = static_cast<double>(whole[i + 1]) + part[i + 1];
-    const double negative = std::min(upto, split) - std::min(below, split);
-    const double positive = std::max(upto, split) - std::max(below, split);
-    density_.set_cell(i, static_cast<float>(weight[0] * negative + weight[1] * positive));
-    below = upto;
+  const int32_t cells = DensityGrid::kCells * density_.nodes();
+  cumulative_.along(tables, bins, density_.first_edge(), density_.spacing() / DensityGrid::kCells,
+                    cells + 1);
+  cells_.resize(padded(cells));
+  const double weight[2] = {rule_.weight(false), rule_.weight(true)};
+  const float gain[2] = {static_cast<float>(weight[0]), static_cast<float>(weight[1])};
+  const int32_t* whole = cumulative_.whole.data();
+  const float* part = cumulative_.part.data();
+  for (int32_t i = 0; i < cells; ++i) {
+    const float count = static_cast<float>(whole[i + 1] - whole[i]) + (part[i + 1] - part[i]);
+    cells_[i] = gain[whole[i] >= bins.negatives] * count;
   }
+  // z = 0 is an edge of bins, but falls inside a cell.
+  const int32_t split =
+      static_cast<int32_t>(std::lower_bound(whole, whole + cells + 1, bins.negatives) - whole);
+  if (split > 0 && split <= cells) {
+    const double below = static_cast<double>(whole[split - 1]) + part[split - 1];
+    const double upto = static_cast<double>(whole[split]) + part[split];
+    cells_[split - 1] = static_cast<float>(weight[0] * (bins.negatives - below) +
+                                           weight[1] * (upto - bins.negatives));
+  }
+  density_.set_cells(cells_.data());
   density_.add(-quantile.bound, weight[0]);
   density_.add(quantile.bound, weight[1]);
   density_.finish(tables);

@@ -58,7 +58,7 @@ class BinnedChannel {
   std::vector<Exception> exceptions_;
   CumulativeCounts cumulative_;
   DensityGrid density_;
-  std::vector<float> bin_density_;
+  std::vector<float> cells_, bin_density_;
 };
 
 }  // namespace qact::core::cpu

@@ -14,7 +14,6 @@ void DensityGrid::reset(double low, double high, double bandwidth) {
   // The convolution writes whole vectors, and reads kReach beyond them on either side.
   mass_.assign(padded(nodes_) + 2 * kReach, 0.0f);
   density_.resize(padded(nodes_ + 1));
-  boxed_ = false;
 }
 
 void DensityGrid::add(double value, double weight) {
@@ -26,24 +25,33 @@ void DensityGrid::add(double value, double weight) {
   mass_[i + 1 + kReach] += static_cast<float>(weight * fraction);
 }
 
-// Two grid operations widen the kernel, in units of spacing^2: the deposit by 1/12 (a
-// cell) or 1/6 (two neighbours), the interpolation by 1/6.
+// A cell's weight goes to the two nodes around its middle, as a value's would.
+void DensityGrid::set_cells(const float* weight) {
+  static_assert(kCells == 4);
+  float* mass = mass_.data() + kReach;
+  for (int i = 0; i < nodes_; ++i, weight += kCells) {
+    mass[i - 1] += 0.375f * weight[0] + 0.125f * weight[1];
+    mass[i] += 0.625f * (weight[0] + weight[3]) + 0.875f * (weight[1] + weight[2]);
+    mass[i + 1] += 0.125f * weight[2] + 0.375f * weight[3];
+  }
+}
+
+// The deposit on two neighbours and the interpolation between two widen the kernel by a
+// sixth of spacing^2 each.
 void DensityGrid::finish(const TableKernels& kernels) {
   using Taps = std::array<float, 2 * kReach + 1>;
-  const auto make = [](double widening) {
-    Taps taps{};
-    const double variance = kPerBandwidth * kPerBandwidth - widening;
+  static const Taps taps = [] {
+    Taps out{};
+    constexpr double kVariance = kPerBandwidth * kPerBandwidth - 1.0 / 3;
     double total = 0;
-    for (int k = -kReach; k <= kReach; ++k) total += std::exp(-0.5 * k * k / variance);
+    for (int k = -kReach; k <= kReach; ++k) total += std::exp(-0.5 * k * k / kVariance);
     for (int k = -kReach; k <= kReach; ++k) {
-      taps[k + kReach] = static_cast<float>(std::exp(-0.5 * k * k / variance) / total);
+      out[k + kReach] = static_cast<float>(std::exp(-0.5 * k * k / kVariance) / total);
     }
-    return taps;
-  };
-  static const Taps boxed = make(1.0 / 12 + 1.0 / 6);
-  static const Taps added = make(1.0 / 6 + 1.0 / 6);
-  kernels.convolve(mass_.data(), boxed_ ? boxed.data() : added.data(), 2 * kReach + 1,
-                   static_cast<float>(inverse_spacing_), density_.data(), nodes_);
+    return out;
+  }();
+  kernels.convolve(mass_.data(), taps.data(), 2 * kReach + 1, static_cast<float>(inverse_spacing_),
+                   density_.data(), nodes_);
   density_[nodes_] = density_[nodes_ - 1];
 }
 

@@ -19,10 +19,11 @@ class DensityGrid {
 
   // One value at a time,
   void add(double value, double weight);
-  // or the weight in the cell around each node. Cell i lies between edge(i) and edge(i + 1).
-  void set_cell(int node, float weight) { mass_[node + kReach] = weight; }
-  double edge(int i) const { return (first_ + i - 0.5) * spacing_; }
-  void fill_by_cells() { boxed_ = true; }
+  // or the weight in each of kCells equal cells around every node, the first from
+  // first_edge() on.
+  static constexpr int kCells = 4;
+  double first_edge() const { return (first_ - 0.5) * spacing_; }
+  void set_cells(const float* weight);
 
   void finish(const TableKernels& kernels);
 
@@ -47,7 +48,6 @@ class DensityGrid {
   double inverse_spacing_ = 1;
   double first_ = 0;  // the first node lies at first_ * spacing_
   int nodes_ = 0;
-  bool boxed_ = false;  // filled by cells rather than by values
   std::vector<float> mass_, density_;
 };
 

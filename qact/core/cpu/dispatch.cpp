@@ -8,7 +8,7 @@
 namespace qact::core::cpu {
 namespace {
 
-constexpr Simd kLevels[] = {Simd::avx512, Simd::avx2, Simd::scalar};  // best first
+constexpr Simd kLevels[] = {Simd::scalar, Simd::avx2, Simd::avx512};  // ascending
 
 }  // namespace
 
@@ -49,23 +49,19 @@ const char* name(Simd level) {
   }
 }
 
-Simd choose_simd() {
-  const char* wanted = std::getenv("QACT_SIMD");
-  if (!wanted || !*wanted) {
-    for (const Simd level : kLevels) {
-      if (supported(level)) return level;
-    }
+Simd choose_simd() { return choose_simd(std::getenv("QACT_SIMD"), supported); }
+
+Simd choose_simd(const char* wanted, bool (*has)(Simd)) {
+  Simd best = Simd::scalar;
+  for (const Simd level : kLevels) {
+    if (has(level)) best = level;
   }
+  if (!wanted || !*wanted) return best;
   for (const Simd level : kLevels) {
     if (std::string(wanted) != name(level)) continue;
-    if (supported(level)) return level;
-    throw std::runtime_error("[QACT_SIMD] this CPU lacks " + std::string(wanted) +
-                             "; the best that it has is " + [] {
-                               for (const Simd l : kLevels) {
-                                 if (supported(l)) return name(l);
-                               }
-                               return name(Simd::scalar);
-                             }());
+    if (has(level)) return level;
+    throw std::runtime_error("[QACT_SIMD] expected a level that this CPU has, at most " +
+                             std::string(name(best)) + ", got " + wanted);
   }
   throw std::runtime_error("[QACT_SIMD] expected scalar, avx2 or avx512, got '" +
                            std::string(wanted) + "'");

@@ -1,0 +1,135 @@
+// Values from outside a context against plain loops over its quantiles.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "tests/core/apply_run.h"
+
+namespace qact::core::testing {
+namespace {
+
+double precision(DType dtype) {
+  return dtype == DType::f64 ? 1e-12 : (dtype == DType::f32 ? 1e-5 : 1e-2);
+}
+
+// f at the middle of a level, the quantiles as equally heavy points.
+double density_at(const double* q, int levels, int level, double h) {
+  const double middle = 0.5 * (q[std::max(level - 1, 0)] + q[std::min(level, levels - 1)]);
+  double sum = 0;
+  for (int j = 0; j < levels; ++j) {
+    const double d = (middle - q[j]) / h;
+    sum += std::exp(-0.5 * d * d) / (h * std::sqrt(2 * std::numbers::pi) * levels);
+  }
+  return sum;
+}
+
+void check(Tensor& x, Tensor& grad_y, int levels, Layout layout, double tolerance) {
+  const ApplyRun run(x, grad_y, levels, threads(1), layout);
+  ASSERT_TRUE(run.y.intact() && run.grad_x.intact());
+  for (int64_t c = 0; c < x.shape().channels; ++c) {
+    const double* q = run.quantiles.data() + c * levels;
+    const auto values = x.get(c), dy = grad_y.get(c), y = run.y.get(c), dx = run.grad_x.get(c),
+               rank = run.rank.get(c);
+    std::vector<double> expected_dx;
+    double affine[4] = {}, size[4] = {};
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double z = run.scale[c] * values[i] + run.shift[c];
+      // Rounding may carry z past a quantile that it all but equals.
+      const double slack = tolerance * std::max(1.0, std::abs(z));
+      const auto below = [&](double at) { return std::upper_bound(q, q + levels, at) - q; };
+      const double found = (y[i] - run.out_shift[c]) / run.out_scale[c] * levels;
+      const int level = static_cast<int>(std::lround(found));
+      ASSERT_NEAR(found, level, 0.49);
+      ASSERT_TRUE(level >= below(z - slack) && level <= below(z + slack));
+      ASSERT_GE(rank[i], static_cast<double>(level) / (levels + 1) - tolerance);
+      ASSERT_LE(rank[i], (level + 1.0) / (levels + 1) + tolerance);
+      const double f = density_at(q, levels, level, ApplyRun::kBandwidth);
+      const double dz = dy[i] * run.out_scale[c] * f;
+      const double term[4] = {dz * values[i], dz, dy[i] * level / levels, dy[i]};
+      for (int k = 0; k < 4; ++k) affine[k] += term[k], size[k] += std::abs(term[k]);
+      expected_dx.push_back(dz * run.scale[c]);
+    }
+    EXPECT_LT(relative_error(dx, expected_dx), std::max(tolerance, 1e-7));
+    for (int k = 0; k < 4; ++k) {
+      EXPECT_NEAR(run.grad_affine[4 * c + k], affine[k], std::max(tolerance, 1e-7) * size[k]);
+    }
+  }
+}
+
+TEST(Apply, EqualsPlainLoops) {
+  for (const Shape& shape : kShapes) {
+    for (const Layout layout : kLayouts) {
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+        SCOPED_TRACE(std::string(name(layout)) + " " + name(dtype));
+        Tensor x = filled(shape, Distribution::normal, 121, dtype, layout);
+        Tensor grad_y = filled(shape, Distribution::normal, 122, dtype, layout);
+        check(x, grad_y, dtype == DType::bf16 ? 20 : 100, layout, precision(dtype));
+      }
+    }
+  }
+}
+
+TEST(Apply, RanksExtremesAndPassesNanOn) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> q = {-1, 0, 2};
+  Tensor x({5, 1, 1}, DType::f64), y({5, 1, 1}, DType::f64), dy({5, 1, 1}, DType::f64),
+      dx({5, 1, 1}, DType::f64);
+  x.set(0, {-infinity, infinity, std::nan(""), 0, 1});
+  dy.set(0, {1, 1, 1, 1, 1});
+  QuantileApply call;
+  call.levels = 3;
+  call.shape = x.shape();
+  call.x = x.view();
+  call.y = y.view();
+  call.quantiles = q.data();
+  quantile_apply(call, threads(1));
+  auto found = y.get(0);
+  EXPECT_TRUE(std::isnan(found[2]));
+  found[2] = 0;
+  EXPECT_EQ(found, (std::vector<double>{0, 1, 0, 2.0 / 3, 2.0 / 3}));
+  call.quantised = false;
+  quantile_apply(call, threads(1));
+  EXPECT_EQ(y.get(0)[0], 0);
+  EXPECT_EQ(y.get(0)[1], 1);
+
+  std::vector<double> affine(4);
+  QuantileApplyBackward back;
+  back.levels = 3;
+  back.shape = x.shape();
+  back.grad_y = dy.view();
+  back.x = x.view();
+  back.grad_x = dx.view();
+  back.quantiles = q.data();
+  back.grad_affine = affine.data();
+  quantile_apply_backward(back, threads(1));
+  EXPECT_EQ(dx.get(0)[0], 0);
+  EXPECT_EQ(dx.get(0)[1], 0);
+  EXPECT_TRUE(std::isnan(dx.get(0)[2]));
+}
+
+TEST(Apply, UnquantisedGrowsStrictlyWithinTheRange) {
+  const std::vector<double> q = {-1, 0, 0, 2};
+  std::vector<double> values;
+  for (double v = -4; v < 6; v += 0.125) values.push_back(v);
+  const int64_t n = static_cast<int64_t>(values.size());
+  Tensor x({n, 1, 1}, DType::f64), y({n, 1, 1}, DType::f64);
+  x.set(0, values);
+  QuantileApply call;
+  call.levels = 4;
+  call.quantised = false;
+  call.shape = x.shape();
+  call.x = x.view();
+  call.y = y.view();
+  call.quantiles = q.data();
+  quantile_apply(call, threads(1));
+  const auto found = y.get(0);
+  for (int64_t i = 1; i < n; ++i) EXPECT_LT(found[i - 1], found[i]) << values[i];
+  EXPECT_GT(found.front(), 0);
+  EXPECT_LT(found.back(), 1);
+}
+
+}  // namespace
+}  // namespace qact::core::testing

@@ -1,0 +1,222 @@
+// The kept context as a value: built, added, blended, saved.
+#include "qact/core/context.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "qact/core/reference.h"
+#include "tests/core/cases.h"
+
+namespace qact::core::testing {
+namespace {
+
+Context build(Tensor& x) {
+  Context out(x.shape().channels);
+  context_build({x.shape(), x.view(), {}, {}, out.data()}, threads(2));
+  return out;
+}
+
+Context of_values(const std::vector<double>& values) {
+  Tensor x({static_cast<int64_t>(values.size()), 1, 1}, DType::f64);
+  x.set(0, values);
+  return build(x);
+}
+
+int64_t units(const Context& context, int64_t channel = 0) {
+  const auto row = context.row(channel);
+  return std::accumulate(row.begin(), row.end(), int64_t{0});
+}
+
+TEST(Context, HasBinsThatMeetAndHoldTheirEdges) {
+  for (int b = 0; b < kContextBins; ++b) {
+    const float low = context_edge(b), high = context_edge(b + 1);
+    ASSERT_LT(low, high);
+    const float inside = std::isfinite(low) ? low : std::nextafter(high, low);
+    // A bin below 0 holds its upper edge's neighbour, not its lower edge.
+    EXPECT_TRUE(low < 0 || context_bin(inside) == b);
+    const float middle = std::isfinite(low) && std::isfinite(high) ? 0.5f * (low + high) : inside;
+    EXPECT_EQ(context_bin(middle), b);
+  }
+  EXPECT_EQ(context_bin(0.0f), kContextBins / 2);
+  EXPECT_EQ(context_bin(-0.0f), kContextBins / 2);
+  EXPECT_EQ(context_bin(-1e-30f), kContextBins / 2 - 1);
+  EXPECT_EQ(context_bin(std::numeric_limits<float>::infinity()), kContextBins - 1);
+  EXPECT_EQ(context_bin(-std::numeric_limits<float>::infinity()), 0);
+}
+
+TEST(Context, CountsEveryValueOfAnyLayout) {
+  for (const Shape& shape : kShapes) {
+    for (const Layout layout : kLayouts) {
+      for (const DType dtype : kDTypes) {
+        Tensor x = filled(shape, Distribution::normal, 131, dtype, layout);
+        const Context context = build(x);
+        for (int64_t c = 0; c < shape.channels; ++c) {
+          std::vector<int64_t> expected(kContextBins, 0);
+          for (const double v : x.get(c)) {
+            expected[context_bin(static_cast<float>(v))] += kContextUnit;
+          }
+          const auto row = context.row(c);
+          ASSERT_TRUE(std::equal(row.begin(), row.end(), expected.begin()));
+          ASSERT_EQ(context.size(c), static_cast<double>(shape.context_size()));
+        }
+      }
+    }
+  }
+}
+
+TEST(Context, NeverHoldsNan) {
+  const Context context = of_values({1, std::nan(""), 2, std::nan("")});
+  EXPECT_EQ(context, of_values({1, 2}));
+  EXPECT_EQ(of_values({std::nan("")}), Context(1));
+}
+
+TEST(Context, TakesTwoKilobytesHoweverManyValuesItHolds) {
+  EXPECT_LE(kContextBins * sizeof(int64_t), 2048u);
+  const size_t size = of_values({1}).serialise().size();
+  EXPECT_EQ(of_values(draw(Distribution::normal, 5000, 1)).serialise().size(), size);
+}
+
+TEST(Context, AddsExactly) {
+  const auto a = draw(Distribution::normal, 700, 1), b = draw(Distribution::heavy_tailed, 300, 2);
+  auto both = a;
+  both.insert(both.end(), b.begin(), b.end());
+  Context sum = of_values(a);
+  sum += of_values(b);
+  EXPECT_EQ(sum, of_values(both));
+  EXPECT_THROW(sum += Context(2), std::invalid_argument);
+}
+
+TEST(Context, RefusesToOverflow) {
+  Context full(1), one = of_values({1.0});
+  full.row(0)[context_bin(1.0f)] = std::numeric_limits<int64_t>::max();
+  EXPECT_THROW(full += one, std::overflow_error);
+}
+
+TEST(Context, BlendsInFixedPointWithAnExactTotal) {
+  const Context a = of_values(draw(Distribution::normal, 777, 3));
+  const Context b = of_values(draw(Distribution::uniform, 131, 4));
+  for (const double share : {0.0, 0.1, 0.37, 1.0}) {
+    const Context blended = Context::blend(a, 1000 * (1 - share), b, 1000 * share);
+    EXPECT_EQ(units(blended), 1000 * kContextUnit) << share;
+    for (int bin = 0; bin < kContextBins; ++bin) {
+      const double expected = kContextUnit * 1000.0 *
+                              ((1 - share) * static_cast<double>(a.row(0)[bin]) / units(a) +
+                               share * static_cast<double>(b.row(0)[bin]) / units(b));
+      ASSERT_NEAR(static_cast<double>(blended.row(0)[bin]), expected, 3);
+      ASSERT_GE(blended.row(0)[bin], 0);
+    }
+  }
+  // Its own blend with itself at its own size is itself.
+  EXPECT_EQ(Context::blend(a, 777, b, 0), a);
+}
+
+TEST(Context, CedesTheWeightOfAnEmptyOne) {
+  const Context a = of_values({1, 2, 3});
+  EXPECT_EQ(units(Context::blend(a, 10, Context(1), 90)), 100 * kContextUnit);
+  EXPECT_EQ(units(Context::blend(Context(1), 10, a, 90)), 100 * kContextUnit);
+  EXPECT_EQ(Context::blend(Context(1), 10, Context(1), 90), Context(1));
+}
+
+TEST(Context, RefusesToBlendByImpossibleWeights) {
+  const Context a = of_values({1});
+  for (const double bad : {-1.0, std::nan(""), 1e300}) {
+    EXPECT_THROW(Context::blend(a, bad, a, 1), std::invalid_argument);
+    EXPECT_THROW(Context::blend(a, 1, a, bad), std::invalid_argument);
+  }
+  EXPECT_THROW(Context::blend(a, 1, Context(3), 1), std::invalid_argument);
+}
+
+// A tiny last batch: a context that is kept at its worth still looks like what it has seen.
+TEST(Context, KeepsItsWorthWhenFedByTinyBatches) {
+  Context kept = of_values(draw(Distribution::normal, 4096, 5));
+  const Quantile quantile;
+  std::vector<double> before(100), after(100);
+  context_quantiles(kept.row(0), quantile, before.data());
+  const Context tiny = of_values({0.3, -0.2});
+  const double worth = std::max(2.0, kContextWorth);
+  kept = Context::blend(kept, 0.9 * worth, tiny, 0.1 * worth);
+  context_quantiles(kept.row(0), quantile, after.data());
+  EXPECT_GE(kept.size(0), kContextWorth);
+  for (int j = 0; j < 100; ++j) EXPECT_NEAR(after[j], before[j], 0.6) << j;
+}
+
+TEST(Context, StartsAsAStandardNormal) {
+  Context context(1);
+  context_standard_normal(context.row(0));
+  EXPECT_EQ(context.size(0), kContextWorth);
+  std::vector<double> q(100);
+  context_quantiles(context.row(0), {}, q.data());
+  for (int j = 1; j < 99; ++j) {
+    const double expected = (j + 1) / 101.0;
+    EXPECT_NEAR(0.5 * std::erfc(-q[j] / std::sqrt(2.0)), expected, 0.004) << j;
+  }
+}
+
+TEST(Context, HasQuantilesNearTheOracle) {
+  for (const Distribution distribution : kDistributions) {
+    const auto values = draw(distribution, 3000, 6);
+    const Context context = of_values(values);
+    std::vector<double> q(100);
+    context_quantiles(context.row(0), {}, q.data());
+    EXPECT_TRUE(std::is_sorted(q.begin(), q.end()));
+    // Within a bin, an eighth of an octave, of the true quantile or of its neighbours: in a
+    // gap between values, interpolation is all there is.
+    const auto expected = reference::quantiles(reference::Neuron(values, {}), 100);
+    const auto bin = [&](int j) {
+      return context_bin(static_cast<float>(expected[std::clamp(j, 0, 99)]));
+    };
+    for (int j = 0; j < 100; ++j) {
+      const int found = context_bin(static_cast<float>(q[j]));
+      ASSERT_TRUE(found >= bin(j - 1) - 1 && found <= bin(j + 1) + 1)
+          << name(distribution) << ", q_" << j + 1 << " = " << expected[j] << ", found " << q[j];
+    }
+  }
+}
+
+TEST(Context, SurvivesSavingAndLoading) {
+  Context context(3);
+  for (int64_t c = 0; c < 2; ++c) {
+    const Context one = of_values(draw(Distribution::normal, 50, c));
+    std::copy(one.row(0).begin(), one.row(0).end(), context.row(c).begin());
+  }
+  EXPECT_EQ(Context::parse(context.serialise()), context);
+  EXPECT_EQ(Context::parse(Context().serialise()), Context());
+}
+
+TEST(Context, RefusesDamagedBytes) {
+  const std::string good = of_values({1, -2, 3}).serialise();
+  for (size_t size = 0; size < good.size(); size += size < 64 ? 1 : 97) {
+    EXPECT_THROW(Context::parse(std::string_view(good).substr(0, size)), std::invalid_argument);
+  }
+  EXPECT_THROW(Context::parse(good + "x"), std::invalid_argument);
+  for (size_t at = 0; at < good.size(); at += at < 64 ? 1 : 7) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    EXPECT_THROW(Context::parse(bad), std::invalid_argument) << at;
+  }
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 200; ++i) {
+    std::string noise(good.size(), '\0');
+    for (char& byte : noise) byte = static_cast<char>(random());
+    if (i % 2) std::copy(good.begin(), good.begin() + 8, noise.begin());
+    EXPECT_THROW(Context::parse(noise), std::invalid_argument);
+  }
+}
+
+TEST(Context, SaysWhatItFoundInDamagedBytes) {
+  try {
+    Context::parse(std::string("nonsense"));
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "[context] expected a saved context, got 8 bytes that do not start as one");
+  }
+}
+
+}  // namespace
+}  // namespace qact::core::testing
