@@ -29,24 +29,24 @@ std::vector<int64_t> flood(const Distances& distances, std::span<const int64_t> 
   const int64_t n = distances.count;
   constexpr int64_t kNone = -1;
   std::vector<int64_t> flooded(n, kNone), parent(n, kNone);
+  std::vector<double> distance(n);  // to the parent: the nearest labelled sample
   std::vector<bool> done(n, false);
-  // The parent of v is its nearest labelled sample.
   const auto settle = [&](int64_t u, int64_t label) {
     flooded[u] = label;
     done[u] = true;
     for (int64_t v = 0; v < n; ++v) {
-      if (done[v]) continue;
-      const double old = parent[v] == kNone ? 0 : distances(parent[v], v);
       const double now = distances(u, v);
-      if (parent[v] == kNone || now < old || (now == old && u < parent[v])) parent[v] = u;
+      if (parent[v] == kNone || now < distance[v] || (now == distance[v] && u < parent[v])) {
+        parent[v] = u;
+        distance[v] = now;
+      }
     }
   };
   for (const int64_t seed : seeds) settle(seed, labels[seed]);
   for (int64_t left = n - static_cast<int64_t>(seeds.size()); left > 0; --left) {
     int64_t next = kNone;
     for (int64_t v = 0; v < n; ++v) {
-      if (done[v]) continue;
-      if (next == kNone || distances(parent[v], v) < distances(parent[next], next)) next = v;
+      if (!done[v] && (next == kNone || distance[v] < distance[next])) next = v;
     }
     settle(next, flooded[parent[next]]);
   }
