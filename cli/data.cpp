@@ -1,0 +1,197 @@
+// qact data: lists, fetches, describes and checks datasets.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/progress_bar.h"
+#include "cli/text.h"
+#include "qact/data/check.h"
+#include "qact/data/fetch.h"
+
+namespace qact::cli {
+namespace {
+
+using data::Dataset;
+using json = nlohmann::ordered_json;
+
+struct DataCommand {
+  std::vector<std::string> names;
+  std::string folder;
+  bool json = false;
+  data::Fit fit;
+};
+
+std::string state(const Dataset& dataset, const std::filesystem::path& folder) {
+  if (dataset.embedded) return "built in";
+  return data::is_present(dataset, folder) ? "here" : "can be fetched";
+}
+
+json describe(const Dataset& dataset, const std::filesystem::path& folder) {
+  json sources = json::array();
+  for (const data::Source& source : dataset.sources) {
+    json sums = json::array();
+    for (const data::Download& file : source.downloads) sums.push_back(file.digest);
+    if (!source.digest.empty()) sums.push_back(source.digest);
+    sources.push_back({{"from", data::home_of(source)}, {"checksums", sums}});
+  }
+  return {{"name", dataset.name},
+          {"title", dataset.title},
+          {"state", state(dataset, folder)},
+          {"height", dataset.size.height},
+          {"width", dataset.size.width},
+          {"channels", dataset.size.channels},
+          {"classes", dataset.classes},
+          {"class_names", dataset.class_names},
+          {"train", dataset.train},
+          {"test", dataset.test},
+          {"mean", dataset.normalisation.mean},
+          {"std", dataset.normalisation.std},
+          {"distortion_of", dataset.clean},
+          {"distortions", dataset.distortions},
+          {"severities", dataset.severities},
+          {"sources", sources}};
+}
+
+void print_table(const report::Table& table) { std::fputs(to_text(table).c_str(), stdout); }
+
+void list(const DataCommand& command) {
+  const auto folder = data::data_folder(command.folder);
+  json rows = json::array();
+  report::Table table{{{"name"}, {"images", true}, {"size"}, {"classes", true}, {"state"}}, {}};
+  for (const Dataset& dataset : data::datasets()) {
+    const json row = describe(dataset, folder);
+    rows.push_back(row);
+    const auto& [height, width, channels] = dataset.size;
+    table.rows.push_back(
+        {dataset.name, std::to_string(dataset.train) + " + " + std::to_string(dataset.test),
+         std::to_string(width) + "x" + std::to_string(height) + "x" + std::to_string(channels),
+         std::to_string(dataset.classes), state(dataset, folder)});
+  }
+  if (command.json) {
+    std::printf("%s\n", rows.dump(2).c_str());
+    return;
+  }
+  print_table(table);
+  std::printf("\nThe folder of data is %s.\n", folder.c_str());
+}
+
+void fetch(const DataCommand& command) {
+  const auto folder = data::data_folder(command.folder);
+  const InterruptGuard guard;
+  for (const std::string& name : command.names) {
+    std::unique_ptr<ProgressBar> bar;
+    data::FetchEvents events;
+    events.trying = [&](const std::string& from) {
+      bar.reset();
+      std::fprintf(stderr, "%s: trying %s\n", name.c_str(), from.c_str());
+      bar = std::make_unique<ProgressBar>(name);
+    };
+    events.failed = [&](const std::string&, const std::string& why) {
+      bar.reset();
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), why.c_str());
+    };
+    events.progress = [&](int64_t done, int64_t total) {
+      if (total > 0) bar->show(static_cast<double>(done) / static_cast<double>(total));
+      return !guard.interrupted();
+    };
+    const std::string from = data::fetch(data::find_dataset(name), folder, events);
+    bar.reset();
+    if (from.empty()) {
+      std::printf("%s: already here\n", name.c_str());
+    } else {
+      std::printf("%s: from %s, in %s\n", name.c_str(), from.c_str(), (folder / name).c_str());
+    }
+  }
+}
+
+void info(const DataCommand& command) {
+  const auto folder = data::data_folder(command.folder);
+  const std::string& name = command.names[0];
+  const bool own = name.find('/') != std::string::npos;
+  const Dataset dataset =
+      own ? data::open_dataset(name, folder, command.fit).dataset : data::find_dataset(name);
+  const json row = describe(dataset, folder);
+  if (command.json) {
+    std::printf("%s\n", row.dump(2).c_str());
+    return;
+  }
+  for (const auto& [key, value] : row.items()) {
+    if (value.empty() || value == "" || value == 0 || key == "sources") continue;
+    std::printf("%-14s %s\n", key.c_str(),
+                value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
+  }
+  for (const json& source : row["sources"]) {
+    std::printf("%-14s %s", "source", source["from"].get<std::string>().c_str());
+    for (const json& sum : source["checksums"]) {
+      const auto text = sum.get<std::string>();
+      std::printf("\n%-16s %s", "",
+                  text.empty() ? "no published checksum: counted instead" : text.c_str());
+    }
+    std::printf("\n");
+  }
+}
+
+void check(const DataCommand& command) {
+  const auto opened =
+      data::open_dataset(command.names[0], data::data_folder(command.folder), command.fit);
+  json rows = json::array();
+  report::Table table{{{opened.dataset.name}, {"expected"}, {"found"}, {""}}, {}};
+  int wrong = 0;
+  for (const data::Finding& finding : data::check(opened)) {
+    rows.push_back({{"what", finding.what},
+                    {"expected", finding.expected},
+                    {"found", finding.found},
+                    {"good", finding.good}});
+    table.rows.push_back(
+        {finding.what, finding.expected, finding.found, finding.good ? "good" : "WRONG"});
+    wrong += !finding.good;
+  }
+  if (command.json) {
+    std::printf("%s\n", json{{"dataset", opened.dataset.name}, {"findings", rows}}.dump(2).c_str());
+  } else {
+    print_table(table);
+  }
+  if (wrong > 0) {
+    throw std::runtime_error(opened.dataset.name + ": " + std::to_string(wrong) +
+                             " of the findings are not as expected");
+  }
+}
+
+}  // namespace
+
+void setup_data(CLI::App& app) {
+  auto command = std::make_shared<DataCommand>();
+  CLI::App* group = app.add_subcommand("data", "List, fetch, describe and check datasets");
+  group->require_subcommand(1);
+  const auto add = [&](const char* name, const char* about, void (*run)(const DataCommand&)) {
+    CLI::App* sub = group->add_subcommand(name, about);
+    sub->add_option("--data-dir", command->folder,
+                    "Folder of the datasets; else $QACT_DATA, else ~/.cache/qact");
+    sub->callback([command, run] { run(*command); });
+    return sub;
+  };
+  const auto add_json = [&](CLI::App* sub) {
+    sub->add_flag("--json", command->json, "Print as JSON");
+  };
+  const auto add_name = [&](CLI::App* sub) {
+    sub->add_option("name", command->names, "A dataset's name, or a folder's path with a /")
+        ->required()
+        ->expected(1);
+    sub->add_option("--resize", command->fit.resize, "Pictures of a folder: their shorter side");
+    sub->add_option("--crop", command->fit.crop, "Pictures of a folder: the middle's side");
+  };
+  add_json(add("list", "All datasets, and which are here", list));
+  add("fetch", "Get datasets from their public homes or packages", fetch)
+      ->add_option("names", command->names, "Names of datasets")
+      ->required();
+  CLI::App* about = add("info", "Sizes, classes, normalisation and sources", info);
+  add_name(about);
+  add_json(about);
+  CLI::App* verify = add("check", "Counts, class balance, mean and deviation", check);
+  add_name(verify);
+  add_json(verify);
+}
+
+}  // namespace qact::cli
