@@ -1,0 +1,59 @@
+// The standard distortions at five severities: seeded, batched, faithful to the published
+// ones. The constants follow the image's size: CIFAR-C's up to 32 x 32, Tiny-ImageNet-C's up
+// to 64 x 64, ImageNet-C's above, MNIST-C's for grey images up to 28 x 28.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "qact/corrupt/effect.h"
+
+namespace qact::corrupt {
+
+enum class Family { noise, blur, weather, digital, mnist };
+
+struct Distortion {
+  std::string_view name;
+  Family family;
+  bool benchmark;  // one of the 15
+  bool extra;      // one of the 4 kept for validation
+  bool mnist;      // one of MNIST-C's 15
+  Effect (*make)(const Setting&);
+};
+
+inline constexpr int kSeverities = 5;
+
+std::span<const Distortion> distortions();
+
+// Throws with the names that exist.
+const Distortion& find(std::string_view name);
+
+// One distortion at one severity, made ready for images of one size.
+class Corruption {
+ public:
+  // frost: the frost distortion's textures, none for procedural ones.
+  Corruption(std::string_view distortion, int severity, image::Size size, uint64_t seed = 0,
+             std::shared_ptr<const FrostTextures> frost = nullptr);
+
+  const Distortion& distortion() const { return distortion_; }
+
+  // The result depends on the image, the seed, the distortion, the severity and the
+  // image's index alone. `out` must not be `in`.
+  void apply(const uint8_t* in, int64_t index, uint8_t* out) const;
+
+  // `count` images that follow each other (NHWC), the first of index `first`.
+  void apply(const uint8_t* in, int64_t first, int64_t count, uint8_t* out, int threads = 0) const;
+
+ private:
+  const Distortion& distortion_;
+  int severity_;
+  image::Size size_;
+  uint64_t seed_;
+  Effect effect_;
+};
+
+}  // namespace qact::corrupt

@@ -1,0 +1,46 @@
+// Random draws on top of the bit source. An image has a generator of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "qact/core/random.h"
+
+namespace qact::corrupt {
+
+// 256 layers of equal area under exp(-x^2 / 2), x > 0 (Marsaglia and Tsang's ziggurat).
+struct Ziggurat {
+  static constexpr double kTail = 3.6541528853610088;
+  std::array<double, 257> edge, height;
+};
+const Ziggurat& ziggurat();
+
+class Draw {
+ public:
+  // The numbers depend on these four alone.
+  Draw(uint64_t seed, std::string_view distortion, int severity, int64_t image);
+
+  uint64_t bits() { return random_.bits(); }
+  double uniform() { return random_.uniform(); }
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  int below(int n) { return static_cast<int>((bits() >> 32) * static_cast<uint64_t>(n) >> 32); }
+  bool coin() { return bits() >> 63; }
+  double normal();
+
+ private:
+  double normal_beyond(int layer, double x);
+
+  core::Random random_;
+  const Ziggurat& ziggurat_;
+};
+
+inline double Draw::normal() {
+  const uint64_t draw = bits();
+  const int layer = draw & 255;
+  const double x = (static_cast<int64_t>(draw) >> 11) * 0x1.0p-52 * ziggurat_.edge[layer];
+  if ((x < 0 ? -x : x) < ziggurat_.edge[layer + 1]) return x;
+  return normal_beyond(layer, x);
+}
+
+}  // namespace qact::corrupt

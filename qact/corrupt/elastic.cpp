@@ -1,0 +1,105 @@
+#include <array>
+#include <cmath>
+
+#include "qact/corrupt/constants.h"
+#include "qact/corrupt/effects.h"
+#include "qact/corrupt/filter.h"
+#include "qact/corrupt/sample.h"
+
+namespace qact::corrupt {
+namespace {
+
+// (x, y) -> (m0 x + m1 y + m2, m3 x + m4 y + m5)
+using Affine = std::array<double, 6>;
+
+// Moves three corners of a square in the middle by up to `reach` in x and in y.
+Affine random_affine(image::Size size, double reach, Draw& draw) {
+  const double cx = size.width / 2, cy = size.height / 2;
+  const double q = std::min(size.height, size.width) / 3;
+  const double from[3][2] = {{cx + q, cy + q}, {cx + q, cy - q}, {cx - q, cy - q}};
+  double to[3][2];
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 2; ++k) to[i][k] = from[i][k] + draw.uniform(-reach, reach);
+  }
+  Affine m;
+  for (int k = 0; k < 2; ++k) {
+    const double a = (to[1][k] - to[2][k]) / (2 * q), b = (to[0][k] - to[1][k]) / (2 * q);
+    m[3 * k] = a;
+    m[3 * k + 1] = b;
+    m[3 * k + 2] = to[0][k] - a * from[0][0] - b * from[0][1];
+  }
+  return m;
+}
+
+Affine inverse(const Affine& m) {
+  const double d = m[0] * m[4] - m[1] * m[3];
+  const double a = m[4] / d, b = -m[1] / d, c = -m[3] / d, e = m[0] / d;
+  return {a, b, -a * m[2] - b * m[5], c, e, -c * m[2] - e * m[5]};
+}
+
+// out(p) = in(m p), with m's terms in 1/1024 and places in 1/32 of a pixel, as OpenCV has them.
+void warp(const std::vector<float>& in, image::Size size, Border border, const Affine& m,
+          std::vector<float>& out) {
+  const auto fixed = [](double v) { return static_cast<int>(std::nearbyint(v * 1024)); };
+  std::vector<int> across_x(size.width), across_y(size.width);
+  for (int x = 0; x < size.width; ++x) {
+    across_x[x] = fixed(m[0] * x);
+    across_y[x] = fixed(m[3] * x);
+  }
+  float* pixel = out.data();
+  for (int y = 0; y < size.height; ++y) {
+    const int start_x = fixed(m[1] * y + m[2]) + 16, start_y = fixed(m[4] * y + m[5]) + 16;
+    for (int x = 0; x < size.width; ++x, pixel += size.channels) {
+      const float sx = static_cast<float>((start_x + across_x[x]) >> 5) / 32;
+      const float sy = static_cast<float>((start_y + across_y[x]) >> 5) / 32;
+      sample_at(in.data(), size, border, sy, sx, pixel);
+    }
+  }
+}
+
+std::vector<float> displacement(image::Size size, double strength, const GaussianBlur& blur,
+                                Draw& draw) {
+  std::vector<float> field(int64_t{size.height} * size.width);
+  for (float& value : field) value = static_cast<float>(draw.uniform(-1, 1));
+  blur(field, {size.height, size.width, 1});
+  for (float& value : field) value *= static_cast<float>(strength);
+  return field;
+}
+
+}  // namespace
+
+Effect elastic_transform(const Setting& setting) {
+  const ElasticConstants sides = kElastic.at(setting);
+  const double side = setting.scale == Scale::imagenet && !setting.mnist
+                          ? 244
+                          : std::min(setting.size.height, setting.size.width);
+  const GaussianBlur blur(side * sides.sigma, 3, Border::reflect);
+  return [=](const uint8_t* in, Draw& draw, uint8_t* out) {
+    const image::Size size = setting.size;
+    const std::vector<float> values(in, in + size.values());
+    std::vector<float> warped(values.size());
+    const Affine affine = random_affine(size, side * sides.affine, draw);
+    warp(values, size, setting.mnist ? Border::zero : Border::reflect101, inverse(affine), warped);
+    if (sides.strength == 0) {
+      to_bytes(warped.data(), size.values(), setting.half(), out);
+      return;
+    }
+    const auto dx = displacement(size, side * sides.strength, blur, draw);
+    const auto dy = displacement(size, side * sides.strength, blur, draw);
+    float pixel[3];
+    for (int y = 0, i = 0; y < size.height; ++y) {
+      for (int x = 0; x < size.width; ++x, ++i) {
+        const float sy = y + dy[i], sx = x + dx[i];
+        const bool outside = sy < 0 || sx < 0 || sy > size.height - 1 || sx > size.width - 1;
+        if (outside && setting.mnist) {
+          out[i] = 0;
+          continue;
+        }
+        sample_at(warped.data(), size, Border::reflect, sy, sx, pixel);
+        to_bytes(pixel, size.channels, setting.half(), out + int64_t{i} * size.channels);
+      }
+    }
+  };
+}
+
+}  // namespace qact::corrupt

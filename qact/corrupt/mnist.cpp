@@ -1,0 +1,164 @@
+// MNIST-C's own distortions of grey images of 28 x 28.
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "qact/corrupt/constants.h"
+#include "qact/corrupt/effects.h"
+#include "qact/corrupt/sample.h"
+
+namespace qact::corrupt {
+namespace {
+
+constexpr int kSide = 28;
+constexpr double kCentre = 13.5;
+
+// out(x, y) = in(a x + b y + c, d x + e y + f), zero outside.
+struct Map {
+  double a, b, c, d, e, f;
+};
+
+// Without a move of its own a map keeps the centre in place.
+Map about_centre(double a, double b, double d, double e) {
+  return {a, b, kCentre * (1 - a - b), d, e, kCentre * (1 - d - e)};
+}
+
+void warp(const uint8_t* in, const Setting& setting, const Map& m, uint8_t* out) {
+  const std::vector<float> values(in, in + setting.size.values());
+  for (int y = 0; y < kSide; ++y) {
+    for (int x = 0; x < kSide; ++x) {
+      float value;
+      sample_at(values.data(), setting.size, Border::zero,
+                static_cast<float>(m.d * x + m.e * y + m.f),
+                static_cast<float>(m.a * x + m.b * y + m.c), &value);
+      out[y * kSide + x] = to_byte(value, setting.half());
+    }
+  }
+}
+
+using Layer = std::array<double, kSide * kSide>;
+
+double floor_divide(double a, double b) { return std::floor(a / b); }
+
+// Adds a line from (c0, r0) to (c1, r1) that fades over 2.3 pixels up and down.
+void add_line(double c0, double r0, double c1, double r1, Layer& layer) {
+  if (c0 == c1) return;
+  constexpr double kReach = 2.3;
+  const double slope = (r1 - r0) / (c1 - c0);
+  const int first = static_cast<int>(std::floor(c0)), end = static_cast<int>(std::ceil(c1));
+  for (int column = std::max(first, 0); column < std::min(end, kSide); ++column) {
+    for (int row = 0; row < kSide; ++row) {
+      const double distance =
+          std::min(std::abs(row - (slope * (column - c0) + r0)), kReach - 1e-10);
+      const double ink = std::clamp(std::log(1 - distance / kReach) + 1, 0.0, 1.0);
+      double& value = layer[row * kSide + column];
+      value = std::min(value + ink, 1.0);
+    }
+  }
+}
+
+struct Point {
+  double column, row;
+};
+
+// The corners of a zigzag along the first axis, over `length`.
+std::vector<Point> zigzag_corners(double length) {
+  constexpr double kLength = 2, kWidth = 2;
+  std::vector<Point> corners = {{0, 0}};
+  double row = 0;
+  const int teeth = static_cast<int>(floor_divide(length - kLength, 2 * kLength)) + 1;
+  for (int i = 0; i < teeth; ++i) {
+    row = i % 2 == 0 ? kWidth : -kWidth;
+    corners.push_back({(2 * i + 1) * kLength, row});
+  }
+  const double whole = 2 * kLength * floor_divide(length, 2 * kLength);
+  if (length != whole) corners.push_back({length, row / (2 * (length - whole))});
+  return corners;
+}
+
+void to_layer(const uint8_t* in, Layer& layer) {
+  for (int i = 0; i < kSide * kSide; ++i) layer[i] = in[i] / 255.0;
+}
+
+void from_layer(const Layer& layer, float half, uint8_t* out) {
+  for (int i = 0; i < kSide * kSide; ++i)
+    out[i] = to_byte(static_cast<float>(layer[i] * 255), half);
+}
+
+}  // namespace
+
+Effect shear(const Setting& setting) {
+  return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
+    const double angle = draw.coin() ? kShear[setting.severity - 1] : -kShear[setting.severity - 1];
+    warp(in, setting, about_centre(1, -std::sin(angle), 0, std::cos(angle)), out);
+  };
+}
+
+Effect rotate(const Setting& setting) {
+  return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
+    const double angle =
+        draw.coin() ? kRotate[setting.severity - 1] : -kRotate[setting.severity - 1];
+    const double cosine = std::cos(angle), sine = std::sin(angle);
+    warp(in, setting, about_centre(cosine, -sine, sine, cosine), out);
+  };
+}
+
+Effect scale(const Setting& setting) {
+  return [setting](const uint8_t* in, Draw&, uint8_t* out) {
+    const double factor = kShrink[setting.severity - 1];
+    warp(in, setting, about_centre(factor, 0, 0, factor), out);
+  };
+}
+
+Effect translate(const Setting& setting) {
+  return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
+    const double pixels = kTranslate[setting.severity - 1];
+    const double x = draw.coin() ? pixels : -pixels, y = draw.coin() ? pixels : -pixels;
+    warp(in, setting, {1, 0, x, 0, 1, y}, out);
+  };
+}
+
+// The outer quarters of the columns inverted.
+Effect stripe(const Setting&) {
+  return [](const uint8_t* in, Draw&, uint8_t* out) {
+    for (int i = 0; i < kSide * kSide; ++i) {
+      const int column = i % kSide;
+      out[i] = column < 7 || column >= 21 ? 255 - in[i] : in[i];
+    }
+  };
+}
+
+Effect dotted_line(const Setting& setting) {
+  return [half = setting.half()](const uint8_t* in, Draw& draw, uint8_t* out) {
+    Layer line{}, layer;
+    const int r0 = draw.below(27), r1 = draw.below(27);
+    add_line(0, r0, 27, r1, line);
+    to_layer(in, layer);
+    for (int i = 0; i < kSide * kSide; ++i) {
+      const bool dot = i % kSide % 4 >= 2;  // two columns off, two on
+      if (dot) layer[i] = std::min(layer[i] + line[i], 1.0);
+    }
+    from_layer(layer, half, out);
+  };
+}
+
+Effect zigzag(const Setting& setting) {
+  return [half = setting.half()](const uint8_t* in, Draw& draw, uint8_t* out) {
+    constexpr double kFirst = 2, kLast = 25;
+    const int r0 = draw.below(27), rise = draw.below(10) - 5;
+    const double angle = std::atan(rise / (kLast - kFirst));
+    const double cosine = std::cos(angle), sine = std::sin(angle);
+    std::vector<Point> corners = zigzag_corners((kLast - kFirst) / cosine);
+    for (Point& p : corners) {
+      p = {cosine * p.column - sine * p.row + kFirst, sine * p.column + cosine * p.row + r0};
+    }
+    Layer layer;
+    to_layer(in, layer);
+    for (size_t i = 1; i < corners.size(); ++i) {
+      add_line(corners[i - 1].column, corners[i - 1].row, corners[i].column, corners[i].row, layer);
+    }
+    from_layer(layer, half, out);
+  };
+}
+
+}  // namespace qact::corrupt

@@ -1,0 +1,130 @@
+// Noise acts on every value alone, so it is a channel: for each input byte, the
+// probabilities of the output bytes. They are computed once, and each value then takes
+// one draw of 32 bits from Walker's alias table of its row.
+#include <array>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <vector>
+
+#include "qact/corrupt/constants.h"
+#include "qact/corrupt/effects.h"
+
+namespace qact::corrupt {
+namespace {
+
+using Probabilities = std::array<double, 256>;
+
+// 256 columns of equal width. A column holds its own byte up to a threshold (the upper
+// 24 bits) and another one, the alias (the lower 8), above.
+using AliasRow = std::array<uint32_t, 256>;
+
+AliasRow make_alias_row(const Probabilities& probability) {
+  std::array<double, 256> filled;
+  std::vector<int> small, large;
+  for (int i = 0; i < 256; ++i) {
+    filled[i] = probability[i] * 256;
+    (filled[i] < 1 ? small : large).push_back(i);
+  }
+  AliasRow row;
+  for (int i = 0; i < 256; ++i) row[i] = static_cast<uint32_t>(i);
+  while (!small.empty() && !large.empty()) {
+    const int low = small.back(), high = large.back();
+    small.pop_back();
+    row[low] = static_cast<uint32_t>(filled[low] * 0x1.0p24) << 8 | static_cast<uint32_t>(high);
+    filled[high] -= 1 - filled[low];
+    if (filled[high] < 1) {
+      large.pop_back();
+      small.push_back(high);
+    }
+  }
+  return row;
+}
+
+inline uint8_t sample(const AliasRow& row, uint32_t bits) {
+  const uint32_t column = bits >> 24, fraction = bits & 0xffffff;
+  return static_cast<uint8_t>(fraction < row[column] >> 8 ? column : row[column]);
+}
+
+template <class RowOf>
+Effect channel(const Setting& setting, RowOf row_of) {
+  const auto rows = std::make_shared<std::array<AliasRow, 256>>();
+  for (int value = 0; value < 256; ++value) (*rows)[value] = make_alias_row(row_of(value));
+  return [rows, n = setting.size.values()](const uint8_t* in, Draw& draw, uint8_t* out) {
+    const AliasRow* table = rows->data();
+    for (int64_t i = 0; i < n; i += 2) {
+      const uint64_t bits = draw.bits();
+      out[i] = sample(table[in[i]], static_cast<uint32_t>(bits));
+      if (i + 1 < n) out[i + 1] = sample(table[in[i + 1]], static_cast<uint32_t>(bits >> 32));
+    }
+  };
+}
+
+// P(byte <= k) = P(value + N(0, deviation) < k + 1 - half), all on the scale of bytes.
+Probabilities normal_around(double value, double deviation, double half) {
+  Probabilities p{};
+  double before = 0;
+  for (int k = 0; k < 256; ++k) {
+    const double edge = k + 1 - half - value;
+    double upto = 1;
+    if (k < 255 && deviation > 0) {
+      upto = 0.5 * std::erfc(-edge / deviation * std::numbers::sqrt2 / 2);
+    } else if (k < 255) {
+      upto = edge > 0;
+    }
+    p[k] = upto - before;
+    before = upto;
+  }
+  return p;
+}
+
+Probabilities poisson(double mean, double photons, double half) {
+  Probabilities p{};
+  double probability = std::exp(-mean), total = 0;
+  const int most = static_cast<int>(mean + 12 * std::sqrt(mean) + 30);
+  for (int k = 0; k <= most; ++k) {
+    p[static_cast<int>(std::min(k / photons, 1.0) * 255 + half)] += probability;
+    total += probability;
+    probability *= mean / (k + 1);
+  }
+  for (double& value : p) value /= total;
+  return p;
+}
+
+}  // namespace
+
+// x + N(0, c)
+Effect gaussian_noise(const Setting& setting) {
+  const double deviation = 255 * kGaussianNoise.at(setting);
+  return channel(setting,
+                 [&](int value) { return normal_around(value, deviation, setting.half()); });
+}
+
+// x + x N(0, c)
+Effect speckle_noise(const Setting& setting) {
+  const double c = kSpeckleNoise.at(setting);
+  return channel(setting,
+                 [&](int value) { return normal_around(value, c * value, setting.half()); });
+}
+
+// Poisson(x c) / c
+Effect shot_noise(const Setting& setting) {
+  const double photons = kShotNoise.at(setting);
+  return channel(setting, [&](int value) {
+    return poisson(value / 255.0 * photons, photons, setting.half());
+  });
+}
+
+// Salt or pepper, each with c / 2.
+Effect impulse_noise(const Setting& setting) {
+  const double share = kImpulseNoise.at(setting);
+  return channel(setting, [&](int value) {
+    Probabilities p{};
+    p[value] = 1 - share;
+    p[0] += share / 2;
+    p[255] += share / 2;
+    return p;
+  });
+}
+
+}  // namespace qact::corrupt

@@ -1,0 +1,26 @@
+// Linear interpolation between pixels, and the zoom that keeps the image's size.
+#pragma once
+
+#include <vector>
+
+#include "qact/image/image.h"
+
+namespace qact::corrupt {
+
+// out[i] = (1 - weight[i]) in[index[i]] + weight[i] in[index[i] + 1] along one axis.
+struct Axis {
+  std::vector<int> index;
+  std::vector<float> weight;
+
+  bool operator==(const Axis&) const = default;
+};
+
+// The middle ceil(n / factor) of n pixels, stretched corner to corner over
+// round(ceil(n / factor) * factor) and cut to n.
+Axis zoom_axis(int n, double factor);
+
+// Adds gain * the resampled `in` to `sum`, both of `size`; channels 1, 3 or 4.
+void add_resampled(const float* in, image::Size size, const Axis& rows, const Axis& columns,
+                   float gain, float* sum);
+
+}  // namespace qact::corrupt

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <stdexcept>
+
+#include "qact/corrupt/constants.h"
+#include "qact/corrupt/effects.h"
+#include "qact/corrupt/motion.h"
+#include "qact/corrupt/plasma.h"
+#include "qact/corrupt/resample.h"
+
+namespace qact::corrupt {
+namespace {
+
+// Flakes: bright points of zoomed noise, blurred along the wind; whole numbers 0..255.
+std::vector<float> snow_layer(const SnowConstants& constants, image::Size size, const Axis& rows,
+                              const Axis& columns, const MotionBlur& wind, Draw& draw) {
+  std::vector<float> noise(size.values()), layer(size.values());
+  for (float& value : noise) {
+    value = static_cast<float>(constants.mean + constants.deviation * draw.normal());
+  }
+  add_resampled(noise.data(), size, rows, columns, 1, layer.data());
+  const float threshold = static_cast<float>(constants.threshold);
+  for (float& value : layer) {
+    value = value < threshold
+                ? 0.0f
+                : static_cast<float>(static_cast<int>(255 * std::clamp(value, 0.0f, 1.0f)));
+  }
+  wind(layer, size, draw.uniform(-135, -45));
+  return layer;
+}
+
+float grey(const uint8_t* pixel, int channels) {
+  return channels == 1 ? pixel[0] : .299f * pixel[0] + .587f * pixel[1] + .114f * pixel[2];
+}
+
+}  // namespace
+
+Effect snow(const Setting& setting) {
+  const SnowConstants constants = kSnow.at(setting);
+  const Axis rows = zoom_axis(setting.size.height, constants.zoom);
+  const Axis columns = zoom_axis(setting.size.width, constants.zoom);
+  const MotionBlur wind(constants.motion);
+  return [=](const uint8_t* in, Draw& draw, uint8_t* out) {
+    const auto [height, width, channels] = setting.size;
+    const std::vector<float> layer =
+        snow_layer(constants, {height, width, 1}, rows, columns, wind, draw);
+    const int pixels = height * width;
+    const float keep = static_cast<float>(constants.keep);
+    for (int i = 0; i < pixels; ++i) {
+      // The layer, and the layer turned by half a circle.
+      const float flakes = layer[i] + layer[pixels - 1 - i];
+      const uint8_t* pixel = in + int64_t{i} * channels;
+      const float white = 1.5f * grey(pixel, channels) + 0.5f * 255;
+      for (int c = 0; c < channels; ++c) {
+        const float x = pixel[c];
+        out[int64_t{i} * channels + c] =
+            to_byte(keep * x + (1 - keep) * std::max(x, white) + flakes, setting.half());
+      }
+    }
+  };
+}
+
+Effect frost(const Setting& setting) {
+  const auto [height, width, channels] = setting.size;
+  const double texture_scale = setting.scale == Scale::cifar  ? .2
+                               : setting.scale == Scale::tiny ? .3
+                                                              : 1;
+  const bool seamless = setting.frost->seamless();
+  const auto textures = std::make_shared<const std::vector<image::Image>>(
+      setting.frost->prepared(texture_scale, channels));
+  for (const image::Image& texture : *textures) {
+    if (!seamless && (texture.size.height <= height || texture.size.width <= width)) {
+      throw std::invalid_argument("[frost] expected textures larger than the image of " +
+                                  std::to_string(height) + " x " + std::to_string(width) +
+                                  ", got one of " + std::to_string(texture.size.height) + " x " +
+                                  std::to_string(texture.size.width));
+    }
+  }
+  return [setting, seamless, textures, constants = kFrost.at(setting)](const uint8_t* in,
+                                                                       Draw& draw, uint8_t* out) {
+    const auto [height, width, channels] = setting.size;
+    const image::Image& texture = (*textures)[draw.below(5)];
+    const int top = draw.below(texture.size.height - (seamless ? 0 : height));
+    const int left = draw.below(texture.size.width - (seamless ? 0 : width));
+    const float a = static_cast<float>(constants.image), b = static_cast<float>(constants.texture);
+    for (int y = 0; y < height; ++y) {
+      const uint8_t* ice = texture.row((top + y) % texture.size.height);
+      for (int x = 0; x < width; ++x) {
+        const int from = (left + x) % texture.size.width * channels;
+        const int64_t i = (int64_t{y} * width + x) * channels;
+        for (int c = 0; c < channels; ++c) {
+          out[i + c] = to_byte(a * in[i + c] + b * ice[from + c], setting.half());
+        }
+      }
+    }
+  };
+}
+
+Effect fog(const Setting& setting) {
+  const FogConstants constants = kFog.at(setting);
+  const int least = setting.scale == Scale::cifar ? 32 : setting.scale == Scale::tiny ? 64 : 256;
+  const int side = std::max<int>(
+      least,
+      std::bit_ceil(static_cast<unsigned>(std::max(setting.size.height, setting.size.width))));
+  return [=](const uint8_t* in, Draw& draw, uint8_t* out) {
+    const auto [height, width, channels] = setting.size;
+    const std::vector<float> mist = plasma(side, constants.decay, draw);
+    const float thickness = 255 * static_cast<float>(constants.thickness);
+    const float brightest = *std::max_element(in, in + setting.size.values());
+    const float scale = brightest / (brightest + thickness);
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        const float added = thickness * mist[int64_t{y} * side + x];
+        const int64_t i = (int64_t{y} * width + x) * channels;
+        for (int c = 0; c < channels; ++c) {
+          out[i + c] = to_byte((in[i + c] + added) * scale, setting.half());
+        }
+      }
+    }
+  };
+}
+
+}  // namespace qact::corrupt

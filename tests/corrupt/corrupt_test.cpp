@@ -1,0 +1,117 @@
+#include "qact/corrupt/corrupt.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/corrupt/pictures.h"
+
+namespace qact::corrupt {
+namespace {
+
+std::vector<uint8_t> distorted(const Corruption& corruption, const std::vector<uint8_t>& in,
+                               int64_t first, int64_t count, int threads) {
+  std::vector<uint8_t> out(in.size());
+  corruption.apply(in.data(), first, count, out.data(), threads);
+  return out;
+}
+
+// The message of what `action` throws.
+template <class Action>
+std::string message(Action action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(Corrupt, TableHasTheBenchmarkAndTheExtraOnes) {
+  int benchmark = 0, extra = 0, mnist = 0;
+  std::set<std::string_view> names;
+  for (const Distortion& distortion : distortions()) {
+    benchmark += distortion.benchmark;
+    extra += distortion.extra;
+    mnist += distortion.mnist;
+    names.insert(distortion.name);
+    EXPECT_EQ(&find(distortion.name), &distortion);
+  }
+  EXPECT_EQ(benchmark, 15);
+  EXPECT_EQ(extra, 4);
+  EXPECT_EQ(mnist, 15);
+  EXPECT_EQ(names.size(), distortions().size());
+}
+
+// The same image for any batch, thread count and order; another one for another seed.
+TEST(Corrupt, DependsOnSeedAndIndexAlone) {
+  const std::vector<std::tuple<image::Size, int>> cases = {{{32, 32, 3}, 19}, {{28, 28, 1}, 27}};
+  for (const auto& [size, count] : cases) {
+    const int64_t n = size.values();
+    const auto in = testing::pictures(40, size.height, size.channels);
+    for (const Distortion& distortion : distortions().first(count)) {
+      const Corruption corruption(distortion.name, 3, size, 5);
+      const auto whole = distorted(corruption, in, 100, 40, 1);
+      EXPECT_EQ(whole, distorted(corruption, in, 100, 40, 3)) << distortion.name;
+      std::vector<uint8_t> one(n);
+      for (const int64_t i : {39, 7, 0}) {
+        Corruption(distortion.name, 3, size, 5).apply(&in[i * n], 100 + i, one.data());
+        EXPECT_TRUE(std::equal(one.begin(), one.end(), &whole[i * n])) << distortion.name << i;
+      }
+    }
+    const Corruption a("gaussian_noise", 3, size, 5), b("gaussian_noise", 3, size, 6);
+    EXPECT_NE(distorted(a, in, 0, 40, 1), distorted(b, in, 0, 40, 1));
+    EXPECT_NE(distorted(a, in, 0, 40, 1), distorted(a, in, 1, 40, 1));
+  }
+}
+
+// Any size and channel count works: larger, not square, grey.
+TEST(Corrupt, TakesOtherSizes) {
+  for (const image::Size size :
+       {image::Size{16, 16, 3}, {40, 56, 3}, {24, 32, 1}, {70, 100, 3}, {300, 130, 1}}) {
+    std::vector<uint8_t> in(size.values()), out(size.values());
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(i * 37 % 251);
+    for (const Distortion& distortion : distortions().first(19)) {
+      // The largest elastic kernels take seconds on the larger pictures.
+      for (const int severity : {2, 5}) {
+        Corruption(distortion.name, severity, size).apply(in.data(), 0, out.data());
+        EXPECT_NE(in, out) << distortion.name << " at " << severity << ", width " << size.width;
+      }
+    }
+  }
+}
+
+TEST(Corrupt, TakesExtremePictures) {
+  const image::Size size{32, 32, 3};
+  for (const int value : {0, 255}) {
+    const std::vector<uint8_t> in(size.values(), static_cast<uint8_t>(value));
+    std::vector<uint8_t> out(size.values());
+    for (const Distortion& distortion : distortions().first(19)) {
+      for (int severity = 1; severity <= kSeverities; ++severity) {
+        Corruption(distortion.name, severity, size).apply(in.data(), 0, out.data());
+      }
+    }
+  }
+}
+
+TEST(Corrupt, RefusesWhatItCannotDo) {
+  const image::Size size{32, 32, 3};
+  const std::string unknown = message([] { find("gausian_noise"); });
+  EXPECT_NE(unknown.find("expected one of gaussian_noise, shot_noise"), std::string::npos);
+  EXPECT_NE(unknown.find("got gausian_noise"), std::string::npos);
+  EXPECT_EQ(message([&] { Corruption("fog", 0, size); }),
+            "[corrupt] expected a severity from 1 to 5 for fog, got 0");
+  EXPECT_EQ(message([&] { Corruption("fog", 6, size); }),
+            "[corrupt] expected a severity from 1 to 5 for fog, got 6");
+  EXPECT_EQ(message([&] { Corruption("fog", 1, {32, 32, 4}); }),
+            "[corrupt] expected images of 1 or 3 channels, got 32x32x4");
+  EXPECT_EQ(message([&] { Corruption("fog", 1, {8, 32, 3}); }),
+            "[corrupt] expected images of at least 16x16, got 8x32x3");
+  EXPECT_EQ(message([&] { Corruption("shear", 1, size); }),
+            "[corrupt] expected images of 28x28x1 for shear, got 32x32x3");
+  EXPECT_EQ(message([] { FrostTextures::from_folder("/nowhere"); }),
+            "[frost] expected a folder with frost1.png to frost5.jpg, got /nowhere");
+}
+
+}  // namespace
+}  // namespace qact::corrupt

@@ -1,0 +1,89 @@
+#include "tests/corrupt/pictures.h"
+
+#include <algorithm>
+#include <array>
+
+#include "qact/core/random.h"
+
+namespace qact::corrupt::testing {
+namespace {
+
+class Random : public core::Random {
+ public:
+  using core::Random::Random;
+  int below(int n) { return static_cast<int>((bits() >> 32) * static_cast<uint64_t>(n) >> 32); }
+};
+
+bool inside(int x, int y, int cx, int cy, int rx, int ry) {
+  const int64_t a = int64_t{x - cx} * ry, b = int64_t{y - cy} * rx, r = int64_t{rx} * ry;
+  return a * a + b * b <= r * r;
+}
+
+image::Image rings(Random random, int side) {
+  image::Image out({side, side, 1});
+  for (int k = 0; k < 3; ++k) {
+    const int cx = side / 4 + random.below(side / 2), cy = side / 4 + random.below(side / 2);
+    const int rx = 4 + random.below(side / 4), ry = 4 + random.below(side / 4);
+    const int ink = 128 + random.below(128);
+    for (int y = 0; y < side; ++y) {
+      for (int x = 0; x < side; ++x) {
+        if (inside(x, y, cx, cy, rx, ry) && !inside(x, y, cx, cy, rx - 3, ry - 3)) {
+          out.row(y)[x] = static_cast<uint8_t>(ink);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+image::Image picture(int64_t index, int side, int channels) {
+  Random random(7, static_cast<uint64_t>(index));
+  if (channels == 1) return rings(random, side);
+  std::array<std::array<int, 3>, 4> corner;
+  for (auto& colour : corner) {
+    for (int& v : colour) v = random.below(256);
+  }
+  std::vector<int> values(side * side * 3);
+  const int end = side - 1;
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      for (int c = 0; c < 3; ++c) {
+        values[(y * side + x) * 3 + c] =
+            ((end - y) * (end - x) * corner[0][c] + (end - y) * x * corner[1][c] +
+             y * (end - x) * corner[2][c] + y * x * corner[3][c]) /
+            (end * end);
+      }
+    }
+  }
+  for (int k = 0; k < 6; ++k) {
+    const int cx = random.below(side), cy = random.below(side);
+    const int rx = 2 + random.below(side / 3), ry = 2 + random.below(side / 3);
+    std::array<int, 3> colour;
+    for (int& v : colour) v = random.below(256);
+    for (int y = 0; y < side; ++y) {
+      for (int x = 0; x < side; ++x) {
+        if (!inside(x, y, cx, cy, rx, ry)) continue;
+        std::copy(colour.begin(), colour.end(), &values[(y * side + x) * 3]);
+      }
+    }
+  }
+  image::Image out({side, side, 3});
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int texture = static_cast<int>(random.bits() & 7) - 4;
+    out.pixels[i] = static_cast<uint8_t>(std::clamp(values[i] + texture, 0, 255));
+  }
+  return out;
+}
+
+std::vector<uint8_t> pictures(int64_t count, int side, int channels) {
+  std::vector<uint8_t> out;
+  for (int64_t i = 0; i < count; ++i) {
+    const image::Image one = picture(i, side, channels);
+    out.insert(out.end(), one.pixels.begin(), one.pixels.end());
+  }
+  return out;
+}
+
+}  // namespace qact::corrupt::testing

@@ -1,0 +1,17 @@
+// Pictures that repeat exactly, made alike here and in scripts/distortion_pictures.py.
+#pragma once
+
+#include <string>
+
+#include "qact/image/image.h"
+
+namespace qact::corrupt::testing {
+
+// RGB: a gradient between four corners, six ellipses, a fine texture. Grey: three rings on
+// black, like strokes of a digit.
+image::Image picture(int64_t index, int side, int channels);
+
+// `count` pictures, one after the other.
+std::vector<uint8_t> pictures(int64_t count, int side, int channels);
+
+}  // namespace qact::corrupt::testing
