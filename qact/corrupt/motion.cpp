@@ -25,7 +25,10 @@ void MotionBlur::operator()(std::vector<float>& values, image::Size size, double
   }
   std::vector<float> blurred(values.size());
   correlate(values.data(), size, Border::clamp, taps, blurred.data());
-  for (float& value : blurred) value = static_cast<float>(static_cast<int>(value + 0.5f));
+  // Rounded to 16 bits, then cut to 8 on the way through a PNG file.
+  for (float& value : blurred) {
+    value = static_cast<float>(static_cast<int>(257 * value + 0.5f) / 257);
+  }
   values.swap(blurred);
 }
 
