@@ -6,6 +6,7 @@
 
 namespace qact::cli {
 
+void setup_corrupt(CLI::App& app);
 void setup_data(CLI::App& app);
 void setup_toy(CLI::App& app);
 

@@ -7,6 +7,7 @@
 int main(int argc, char** argv) {
   CLI::App app("qact: networks that adapt to the distribution they are shown", "qact");
   app.require_subcommand(1);
+  qact::cli::setup_corrupt(app);
   qact::cli::setup_data(app);
   qact::cli::setup_toy(app);
   try {

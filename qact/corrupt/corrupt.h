@@ -19,9 +19,9 @@ enum class Family { noise, blur, weather, digital, mnist };
 struct Distortion {
   std::string_view name;
   Family family;
-  bool benchmark;  // one of the 15
-  bool extra;      // one of the 4 kept for validation
-  bool mnist;      // one of MNIST-C's 15
+  bool benchmark;      // one of the 15
+  bool extra;          // one of the 4 kept for validation
+  int mnist_severity;  // of MNIST-C's 15, the published severity; 0: none of them
   Effect (*make)(const Setting&);
 };
 

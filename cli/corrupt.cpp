@@ -1,0 +1,228 @@
+// qact corrupt: writes a dataset's images distorted, in the layout in which such sets are
+// published, or draws a contact sheet of one picture.
+#include "qact/corrupt/corrupt.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/progress_bar.h"
+#include "qact/corrupt/sheet.h"
+#include "qact/corrupt/write.h"
+#include "qact/data/dataset.h"
+#include "qact/data/file.h"
+#include "qact/data/npy_pair.h"
+#include "qact/results/atomic_file.h"
+
+namespace qact::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CorruptCommand {
+  std::string data = "mnist", data_folder, labels, part = "test", layout = "auto";
+  std::string output, sheet, frost;
+  std::vector<std::string> distortions;
+  std::vector<int> severities = {1, 2, 3, 4, 5};
+  uint64_t seed = 0;
+  int threads = 0;
+  int64_t count = 0, image = 0;
+};
+
+bool is_picture(const fs::path& path) {
+  const std::string end = path.extension().string();
+  return end == ".png" || end == ".jpg" || end == ".jpeg" || end == ".JPEG";
+}
+
+// A folder per class beside the images says what the classes are called.
+std::vector<std::string> class_folders(const fs::path& folder, int classes) {
+  std::vector<std::string> names;
+  for (const fs::path& train : {folder / "train", folder / "tiny-imagenet-200" / "train"}) {
+    if (!fs::is_directory(train)) continue;
+    for (const auto& entry : fs::directory_iterator(train)) {
+      if (entry.is_directory()) names.push_back(entry.path().filename().string());
+    }
+    break;
+  }
+  std::sort(names.begin(), names.end());
+  return static_cast<int>(names.size()) == classes ? names : std::vector<std::string>();
+}
+
+// The images, what keeps them in memory, and whether they are pictures in folders.
+struct Input {
+  corrupt::CleanImages images;
+  data::Split split;
+  bool folders = false;
+};
+
+Input read_input(const CorruptCommand& command) {
+  Input input;
+  data::Split& split = input.split;
+  std::string name = command.data;
+  if (is_picture(name)) {
+    image::Image picture =
+        data::naming(name, [&] { return image::decode_picture(data::map_file(name).bytes); });
+    split = data::make_split(picture.size, 1, std::move(picture.pixels), {0});
+  } else if (fs::path(name).extension() == ".npy") {
+    split = command.labels.empty() ? data::npy_images(data::map_file(name))
+                                   : data::read_npy_pair(name, command.labels, 0);
+  } else {
+    const data::Opened opened = data::open_dataset(name, data::data_folder(command.data_folder));
+    split = opened.read({.part = command.part == "train" ? data::Part::kTrain : data::Part::kTest});
+    name = opened.dataset.name;
+    input.images.class_names = class_folders(opened.folder, split.classes);
+    input.folders = !input.images.class_names.empty();
+  }
+  const int64_t all = static_cast<int64_t>(split.pixels.size()) / split.size.values();
+  const int64_t count = command.count > 0 ? std::min(command.count, all) : all;
+  input.images.name = name;
+  input.images.part = command.part;
+  input.images.size = split.size;
+  input.images.pixels = split.pixels.first(count * split.size.values());
+  input.images.labels = split.labels;
+  if (!split.labels.empty()) input.images.labels.resize(count);
+  return input;
+}
+
+bool is_digit(image::Size size) { return size == image::Size{28, 28, 1}; }
+
+// Names, or groups of them; by default those of the set that the images are like.
+std::vector<std::string> chosen(const std::vector<std::string>& wanted, image::Size size) {
+  std::vector<std::string> names;
+  const auto add = [&](auto belongs) {
+    for (const corrupt::Distortion& d : corrupt::distortions()) {
+      if (belongs(d)) names.emplace_back(d.name);
+    }
+  };
+  const auto add_group = [&](const std::string& group) {
+    if (group == "benchmark") add([](const auto& d) { return d.benchmark; });
+    if (group == "extra") add([](const auto& d) { return d.extra; });
+    if (group == "mnist") add([](const auto& d) { return d.mnist_severity > 0; });
+  };
+  if (wanted.empty()) add_group(is_digit(size) ? "mnist" : "benchmark");
+  for (const std::string& name : wanted) {
+    if (name == "benchmark" || name == "extra" || name == "mnist") {
+      add_group(name);
+    } else {
+      names.emplace_back(corrupt::find(name).name);
+    }
+  }
+  return names;
+}
+
+corrupt::Layout chosen_layout(const std::string& name, const Input& input) {
+  if (name == "cifar-c") return corrupt::Layout::cifar_c;
+  if (name == "mnist-c") return corrupt::Layout::mnist_c;
+  if (name == "folders") return corrupt::Layout::folders;
+  return input.folders ? corrupt::Layout::folders : corrupt::Layout::cifar_c;
+}
+
+void draw_sheet(const CorruptCommand& command, const Input& input,
+                std::shared_ptr<const corrupt::FrostTextures> frost) {
+  const auto& images = input.images;
+  if (command.image < 0 || command.image >= images.count()) {
+    throw CLI::ValidationError("--image: expected an index below " +
+                               std::to_string(images.count()) + ", got " +
+                               std::to_string(command.image));
+  }
+  image::Image picture(images.size);
+  std::copy_n(images.pixels.data() + command.image * images.size.values(), images.size.values(),
+              picture.pixels.begin());
+  const image::Image sheet =
+      corrupt::contact_sheet(picture, chosen(command.distortions, images.size), command.severities,
+                             command.seed, std::move(frost));
+  const std::vector<uint8_t> bytes = image::encode_png(sheet);
+  results::write_atomically(command.sheet,
+                            {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  std::printf("%s: %d x %d\n", command.sheet.c_str(), sheet.size.width, sheet.size.height);
+}
+
+void write_set(const CorruptCommand& command, const Input& input,
+               std::shared_ptr<const corrupt::FrostTextures> frost) {
+  corrupt::WriteOptions options;
+  options.folder = command.output;
+  options.layout = chosen_layout(command.layout, input);
+  options.distortions = chosen(command.distortions, input.images.size);
+  options.severities = command.severities;
+  options.seed = command.seed;
+  options.threads = command.threads;
+  options.frost = std::move(frost);
+  if (!command.frost.empty()) options.frost_name = fs::canonical(command.frost).string();
+  const InterruptGuard guard;
+  corrupt::Written written;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    ProgressBar bar("corrupt");
+    written = corrupt::write_distorted(input.images, options, [&](double share) {
+      bar.show(share);
+      return !guard.interrupted();
+    });
+  }
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  std::printf("%s: %d made, %d kept, in %s\n", command.output.c_str(), written.made, written.kept,
+              duration(spent.count()).c_str());
+}
+
+void run_corrupt(const CorruptCommand& command) {
+  const Input input = read_input(command);
+  const auto frost = std::make_shared<const corrupt::FrostTextures>(
+      command.frost.empty() ? corrupt::FrostTextures::procedural()
+                            : corrupt::FrostTextures::from_folder(command.frost));
+  if (!command.sheet.empty()) draw_sheet(command, input, frost);
+  if (!command.output.empty()) write_set(command, input, frost);
+}
+
+// Wrong use, told before anything is read.
+void check(const CorruptCommand& command) {
+  if (command.sheet.empty() && command.output.empty()) {
+    throw CLI::ValidationError("expected --out DIR or --sheet FILE, got neither");
+  }
+  try {
+    chosen(command.distortions, {});
+  } catch (const std::exception& error) {
+    throw CLI::ValidationError(error.what());
+  }
+}
+
+}  // namespace
+
+void setup_corrupt(CLI::App& app) {
+  auto options = std::make_shared<CorruptCommand>();
+  CLI::App* command = app.add_subcommand(
+      "corrupt", "Distort a dataset as the robustness benchmarks do, at five severities");
+  command->option_defaults()->always_capture_default();
+  command->add_option("--data", options->data,
+                      "A dataset's name or folder, a .npy array of images, or a picture");
+  command->add_option("--data-dir", options->data_folder, "Where the datasets are");
+  command->add_option("--labels", options->labels, "Labels of a .npy array, in another");
+  command->add_option("--part", options->part, "train or test")
+      ->check(CLI::IsMember({"train", "test"}));
+  command->add_option("--count", options->count, "Only the first so many images; 0: all");
+  command->add_option("--out", options->output,
+                      "Folder for the distorted set; what it has is kept");
+  command
+      ->add_option("--distortions", options->distortions,
+                   "Names, or benchmark (the default), extra or mnist")
+      ->delimiter(',');
+  command->add_option("--severities", options->severities, "From 1 to 5")
+      ->delimiter(',')
+      ->check(CLI::Range(1, corrupt::kSeverities));
+  command
+      ->add_option("--layout", options->layout,
+                   "auto, cifar-c (arrays), folders (JPEG, as Tiny-ImageNet-C) or mnist-c")
+      ->check(CLI::IsMember({"auto", "cifar-c", "folders", "mnist-c"}));
+  command->add_option("--frost-textures", options->frost,
+                      "Folder of the published frost pictures; without: procedural ones");
+  command->add_option("--seed", options->seed, "Of all that is random");
+  command->add_option("--threads", options->threads, "0: one per core");
+  command->add_option("--sheet", options->sheet, "Draw one image under all distortions, as PNG");
+  command->add_option("--image", options->image, "Which image the sheet shows");
+  command->callback([options] {
+    check(*options);
+    run_corrupt(*options);
+  });
+}
+
+}  // namespace qact::cli

@@ -1,0 +1,49 @@
+#include "qact/corrupt/record.h"
+
+#include <fstream>
+
+#include "qact/image/fail.h"
+#include "qact/results/atomic_file.h"
+
+namespace qact::corrupt {
+namespace {
+
+constexpr const char* kName = "distorted.json";
+
+}  // namespace
+
+Record::Record(const std::filesystem::path& folder) : folder_(folder) {
+  std::ifstream file(folder_ / kName);
+  if (!file) return;
+  entries_ = nlohmann::json::parse(file, nullptr, false);
+  if (!entries_.is_object()) {
+    image::fail("corrupt", "expected a record of finished files, got something else in ",
+                (folder_ / kName).string());
+  }
+}
+
+bool Record::has(const std::string& name, const nlohmann::json& made_with) const {
+  return std::filesystem::exists(folder_ / name) && entries_.contains(name) &&
+         entries_[name] == made_with;
+}
+
+void Record::add(const std::string& name, const nlohmann::json& made_with) {
+  entries_[name] = made_with;
+  results::write_atomically(folder_ / kName, entries_.dump(1) + "\n");
+}
+
+void Record::check_images(const nlohmann::json& made_with) const {
+  for (const auto& [name, other] : entries_.items()) {
+    if (!std::filesystem::exists(folder_ / name) || other.value("part", "") != made_with["part"]) {
+      continue;
+    }
+    for (const char* key : {"data", "shape"}) {
+      if (other.value(key, nlohmann::json()) == made_with[key]) continue;
+      image::fail("corrupt", "expected a folder for ", made_with["data"].dump(), " of shape ",
+                  made_with["shape"].dump(), ", got one with ", name,
+                  " of other images: ", folder_.string());
+    }
+  }
+}
+
+}  // namespace qact::corrupt

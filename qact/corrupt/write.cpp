@@ -1,0 +1,248 @@
+#include "qact/corrupt/write.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "qact/corrupt/record.h"
+#include "qact/image/codec.h"
+#include "qact/image/fail.h"
+#include "qact/image/parallel.h"
+#include "qact/results/atomic_file.h"
+
+namespace qact::corrupt {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int64_t kBatch = 1024;
+constexpr int kJpegQuality = 85;
+
+std::string_view as_text(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class Writer {
+ public:
+  Writer(const CleanImages& images, const WriteOptions& options, const Progress& progress)
+      : images_(images), options_(options), progress_(progress), record_(options.folder) {}
+
+  Written run() {
+    fs::create_directories(options_.folder);
+    record_.check_images(made_with({}));
+    const bool all = options_.severities.size() == kSeverities;
+    const int64_t severities =
+        options_.layout == Layout::mnist_c ? 1 : static_cast<int64_t>(options_.severities.size());
+    total_ = images_.count() * severities * static_cast<int64_t>(options_.distortions.size());
+    if (options_.layout == Layout::cifar_c && all) {
+      write_labels("labels.npy", kSeverities);
+      for (const std::string& name : options_.distortions) {
+        write_array(name + ".npy", name, options_.severities);
+      }
+    } else {
+      for (const std::string& name : options_.distortions) write_parts(name);
+    }
+    return written_;
+  }
+
+ private:
+  void write_parts(const std::string& name) {
+    if (options_.layout == Layout::mnist_c) {
+      fs::create_directories(options_.folder / name);
+      write_labels(name + "/" + images_.part + "_labels.npy", 1);
+      write_array(name + "/" + images_.part + "_images.npy", name, {find(name).mnist_severity});
+      return;
+    }
+    for (const int severity : options_.severities) {
+      const std::string number = std::to_string(severity);
+      if (options_.layout == Layout::folders) {
+        write_pictures(name + "/" + number, name, severity);
+      } else {
+        fs::create_directories(options_.folder / number);
+        write_labels(number + "/labels.npy", 1);
+        write_array(number + "/" + name + ".npy", name, {severity});
+      }
+    }
+  }
+
+  json made_with(const std::vector<int>& severities) const {
+    const auto& size = images_.size;
+    return {{"data", images_.name},
+            {"part", images_.part},
+            {"shape", {images_.count(), size.height, size.width, size.channels}},
+            {"severities", severities},
+            {"seed", options_.seed},
+            {"frost", options_.frost_name}};
+  }
+
+  // True where it is there already, which counts as done.
+  bool is_kept(const std::string& target, const std::vector<int>& severities) {
+    if (!record_.has(target, made_with(severities))) return false;
+    ++written_.kept;
+    advance(images_.count() * static_cast<int64_t>(severities.size()));
+    return true;
+  }
+
+  void finish(const std::string& target, const std::vector<int>& severities) {
+    record_.add(target, made_with(severities));
+    ++written_.made;
+  }
+
+  void advance(int64_t images) {
+    done_ += images;
+    const double share =
+        static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(total_, 1));
+    if (progress_ && !progress_(share)) {
+      throw std::runtime_error("[corrupt] stopped; run the same command again to go on");
+    }
+  }
+
+  Corruption corruption(const std::string& name, int severity) const {
+    return {name, severity, images_.size, options_.seed, options_.frost};
+  }
+
+  // Calls write(pixels, first, count) for the distorted images, batch after batch.
+  template <class Write>
+  void for_each_batch(const std::string& name, int severity, const Write& write) {
+    const Corruption distort = corruption(name, severity);
+    const int64_t values = images_.size.values();
+    std::vector<uint8_t> out(kBatch * values);
+    for (int64_t first = 0; first < images_.count(); first += kBatch) {
+      const int64_t count = std::min(kBatch, images_.count() - first);
+      distort.apply(images_.pixels.data() + first * values, first, count, out.data(),
+                    options_.threads);
+      write(std::span<const uint8_t>(out).first(count * values), first, count);
+      advance(count);
+    }
+  }
+
+  void write_array(const std::string& target, const std::string& name,
+                   const std::vector<int>& severities) {
+    if (is_kept(target, severities)) return;
+    const auto& size = images_.size;
+    results::AtomicFile file(options_.folder / target);
+    file.write(as_text(
+        image::make_npy_header("|u1", {images_.count() * static_cast<int64_t>(severities.size()),
+                                       size.height, size.width, size.channels})));
+    for (const int severity : severities) {
+      for_each_batch(name, severity, [&](std::span<const uint8_t> pixels, int64_t, int64_t) {
+        file.write(as_text(pixels));
+      });
+    }
+    file.commit();
+    finish(target, severities);
+  }
+
+  // The labels once for each severity, in bytes as CIFAR-C has them where they fit.
+  void write_labels(const std::string& target, int times) {
+    if (images_.labels.empty()) return;
+    const bool wide = options_.layout == Layout::mnist_c ||
+                      *std::max_element(images_.labels.begin(), images_.labels.end()) > 255;
+    std::string bytes(as_text(image::make_npy_header(
+        wide ? "<i8" : "|u1", {static_cast<int64_t>(images_.labels.size()) * times})));
+    for (int i = 0; i < times; ++i) {
+      for (const int64_t label : images_.labels) {
+        for (int k = 0; k < (wide ? 8 : 1); ++k) bytes += static_cast<char>(label >> (8 * k));
+      }
+    }
+    results::write_atomically(options_.folder / target, bytes);
+  }
+
+  std::string class_name(int64_t label) const {
+    if (!images_.class_names.empty()) return images_.class_names.at(label);
+    // Of one length, so that the order of the names is the order of the classes.
+    std::string digits = std::to_string(label);
+    return std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
+  }
+
+  // A folder of pictures is made beside its place and moved there when it is whole.
+  void write_pictures(const std::string& target, const std::string& name, int severity) {
+    if (is_kept(target, {severity})) return;
+    if (images_.labels.empty()) {
+      image::fail("corrupt", "expected labels for folders of classes, got none with ",
+                  images_.name);
+    }
+    const fs::path place = options_.folder / target, partial = place.string() + ".partial";
+    fs::remove_all(partial);
+    try {
+      for (const int64_t label : images_.labels)
+        fs::create_directories(partial / class_name(label));
+      for_each_batch(
+          name, severity, [&](std::span<const uint8_t> pixels, int64_t first, int64_t count) {
+            image::parallel_for(count, options_.threads, 16, [&](int64_t i) {
+              write_picture(partial,
+                            pixels.subspan(i * images_.size.values(), images_.size.values()),
+                            first + i);
+            });
+          });
+      sync(partial);
+    } catch (...) {
+      std::error_code ignored;
+      fs::remove_all(partial, ignored);
+      throw;
+    }
+    fs::remove_all(place);
+    fs::rename(partial, place);
+    finish(target, {severity});
+  }
+
+  void write_picture(const fs::path& folder, std::span<const uint8_t> pixels, int64_t index) {
+    image::Image picture(images_.size);
+    std::copy(pixels.begin(), pixels.end(), picture.pixels.begin());
+    const std::string digits = std::to_string(index);
+    const fs::path path =
+        folder / class_name(images_.labels[index]) /
+        (std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits + ".JPEG");
+    std::ofstream file(path, std::ios::binary);
+    const std::vector<uint8_t> bytes = image::encode_jpeg(picture, kJpegQuality, true);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
+    file.close();
+    if (!file) image::fail("corrupt", "cannot write ", path.string());
+  }
+
+  // One call for the thousands of files of a folder.
+  static void sync(const fs::path& folder) {
+    const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool synced = file >= 0 && syncfs(file) == 0;
+    if (file >= 0) close(file);
+    if (!synced) image::fail("corrupt", "cannot sync ", folder.string());
+  }
+
+  const CleanImages& images_;
+  const WriteOptions& options_;
+  const Progress& progress_;
+  Record record_;
+  Written written_;
+  int64_t done_ = 0, total_ = 0;
+};
+
+void check(const CleanImages& images, const WriteOptions& options) {
+  const int64_t labels = static_cast<int64_t>(images.labels.size());
+  if (labels != 0 && labels != images.count()) {
+    image::fail("corrupt", "expected ", images.count(), " labels, got ", labels);
+  }
+  for (const std::string& name : options.distortions) {
+    if (options.layout == Layout::mnist_c && find(name).mnist_severity == 0) {
+      image::fail("corrupt", "expected one of MNIST-C's distortions for its layout, got ", name);
+    }
+    // Everything that cannot work is known before the first file is made.
+    for (const int severity : options.severities) {
+      Corruption(name, severity, images.size, options.seed, options.frost);
+    }
+  }
+}
+
+}  // namespace
+
+Written write_distorted(const CleanImages& images, const WriteOptions& options,
+                        const Progress& progress) {
+  check(images, options);
+  return Writer(images, options, progress).run();
+}
+
+}  // namespace qact::corrupt

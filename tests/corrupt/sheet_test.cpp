@@ -1,0 +1,26 @@
+#include "qact/corrupt/sheet.h"
+
+#include <gtest/gtest.h>
+
+#include "qact/corrupt/corrupt.h"
+#include "tests/corrupt/pictures.h"
+
+namespace qact::corrupt {
+namespace {
+
+TEST(Sheet, ShowsEveryDistortionAndSeverity) {
+  const image::Image picture = testing::picture(1, 64, 3);
+  const auto frost = std::make_shared<const FrostTextures>(FrostTextures::procedural());
+  const image::Image sheet = contact_sheet(picture, {"fog", "contrast"}, {1, 5}, 4, frost);
+  // Two rows of tiles below the numbers; the last tile ends at the last pixel but the gap.
+  image::Image tile(picture.size);
+  Corruption("contrast", 5, picture.size, 4).apply(picture.pixels.data(), 0, tile.pixels.data());
+  const int top = sheet.size.height - 4 - 64, left = sheet.size.width - 4 - 64;
+  for (int y = 0; y < 64; ++y) {
+    EXPECT_TRUE(std::equal(tile.row(y), tile.row(y) + 64 * 3, sheet.row(top + y) + left * 3));
+  }
+  EXPECT_EQ(sheet.pixels[0], 255);
+}
+
+}  // namespace
+}  // namespace qact::corrupt

@@ -1,0 +1,173 @@
+#include "qact/corrupt/write.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "qact/data/dataset.h"
+#include "qact/data/npy_pair.h"
+#include "qact/data/pictures.h"
+#include "tests/corrupt/pictures.h"
+
+namespace qact::corrupt {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Write : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / ("qact_corrupt_" + std::string(test->name()));
+    fs::remove_all(folder_);
+    use({32, 32, 3});
+    options_.folder = folder_;
+    options_.distortions = {"fog", "contrast"};
+    options_.frost = std::make_shared<const FrostTextures>(FrostTextures::procedural());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void use(image::Size size) {
+    pixels_ = testing::pictures(kCount, size.height, size.channels);
+    images_ = {.name = "made", .pixels = pixels_, .size = size, .labels = {}, .class_names = {}};
+    for (int i = 0; i < kCount; ++i) images_.labels.push_back(i % 3);
+  }
+
+  Written write(const Progress& progress = {}) {
+    return write_distorted(images_, options_, progress);
+  }
+
+  std::vector<uint8_t> expected(const std::string& name, int severity) const {
+    std::vector<uint8_t> out(pixels_.size());
+    Corruption(name, severity, images_.size, options_.seed, options_.frost)
+        .apply(pixels_.data(), 0, kCount, out.data(), 1);
+    return out;
+  }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+      if (entry.is_regular_file()) names.push_back(fs::relative(entry.path(), folder_).string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::string failure(const Progress& progress = {}) {
+    try {
+      write(progress);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "nothing thrown";
+  }
+
+  static constexpr int kCount = 7;
+  fs::path folder_;
+  std::vector<uint8_t> pixels_;
+  CleanImages images_;
+  WriteOptions options_;
+};
+
+TEST_F(Write, ArraysHoldAllSeverities) {
+  const Written written = write();
+  EXPECT_EQ(written.made, 2);
+  EXPECT_EQ(files(),
+            (std::vector<std::string>{"contrast.npy", "distorted.json", "fog.npy", "labels.npy"}));
+  const data::Split all = data::read_npy_pair(folder_ / "fog.npy", folder_ / "labels.npy", 3);
+  ASSERT_EQ(all.count(), 5 * kCount);
+  EXPECT_EQ(all.size, images_.size);
+  for (int severity = 1; severity <= 5; ++severity) {
+    const data::Split one = all.slice((severity - 1) * kCount, kCount);
+    EXPECT_EQ(std::vector<uint8_t>(one.pixels.begin(), one.pixels.end()),
+              expected("fog", severity));
+    EXPECT_EQ(one.labels, images_.labels);
+  }
+}
+
+TEST_F(Write, SomeSeveritiesGetFoldersOfTheirOwn) {
+  options_.severities = {4};
+  write();
+  const data::Split one =
+      data::read_npy_pair(folder_ / "4" / "fog.npy", folder_ / "4" / "labels.npy", 3);
+  EXPECT_EQ(std::vector<uint8_t>(one.pixels.begin(), one.pixels.end()), expected("fog", 4));
+}
+
+TEST_F(Write, FoldersOfPictures) {
+  use({64, 64, 3});
+  options_.layout = Layout::folders;
+  options_.severities = {2, 5};
+  images_.class_names = {"a", "b", "c"};
+  EXPECT_EQ(write().made, 4);
+  const data::Split split = data::read_class_folders(folder_ / "contrast" / "5", {});
+  EXPECT_EQ(split.count(), kCount);
+  EXPECT_EQ(split.size, images_.size);
+  EXPECT_TRUE(fs::exists(folder_ / "fog" / "2" / "b" / "00004.JPEG"));
+  EXPECT_EQ(write().kept, 4);
+}
+
+TEST_F(Write, FoldersOfMnist) {
+  use({28, 28, 1});
+  options_.layout = Layout::mnist_c;
+  options_.distortions = {"shear"};
+  write();
+  const data::Split one = data::read_npy_pair(folder_ / "shear" / "test_images.npy",
+                                              folder_ / "shear" / "test_labels.npy", 3);
+  EXPECT_EQ(std::vector<uint8_t>(one.pixels.begin(), one.pixels.end()), expected("shear", 2));
+  options_.distortions = {"snow"};
+  EXPECT_EQ(failure(), "[corrupt] expected one of MNIST-C's distortions for its layout, got snow");
+}
+
+TEST_F(Write, GoesOnWhereItWasStopped) {
+  int calls = 0;
+  EXPECT_EQ(failure([&](double) { return ++calls < 7; }),
+            "[corrupt] stopped; run the same command again to go on");
+  EXPECT_EQ(files(), (std::vector<std::string>{"distorted.json", "fog.npy", "labels.npy"}));
+  double last = 0;
+  const Written written = write([&](double share) {
+    EXPECT_GE(share, last);
+    last = share;
+    return true;
+  });
+  EXPECT_EQ(written.made, 1);
+  EXPECT_EQ(written.kept, 1);
+  EXPECT_EQ(last, 1);
+  options_.seed = 3;
+  EXPECT_EQ(write().made, 2);
+}
+
+TEST_F(Write, RefusesAFolderOfOtherImages) {
+  write();
+  images_.pixels = images_.pixels.first(images_.size.values());
+  images_.labels.resize(1);
+  EXPECT_NE(failure().find("of other images: " + folder_.string()), std::string::npos);
+  images_.labels.resize(2);
+  EXPECT_EQ(failure(), "[corrupt] expected 1 labels, got 2");
+}
+
+TEST_F(Write, LeavesNothingHalfWrittenWithoutSpace) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 20000;
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string message = failure();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_NE(message.find("fog.npy"), std::string::npos) << message;
+  EXPECT_EQ(files(), (std::vector<std::string>{"labels.npy"}));
+}
+
+TEST_F(Write, KeepsToWhatTheDatasetsExpect) {
+  for (const char* name : {"cifar10-c", "tiny-imagenet-c", "mnist-c"}) {
+    for (const std::string& distortion : data::find_dataset(name).distortions) {
+      if (distortion == "identity") continue;
+      EXPECT_EQ(find(distortion).name, distortion);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qact::corrupt
