@@ -20,7 +20,8 @@ double per_channel(const torch::Tensor& x) { return static_cast<double>(x.numel(
 
 // What a kept context is worth after a batch of so many values. The appended -c and c
 // count one value each: against the few of a small last batch they would weigh too much.
-double worth(double values) { return std::max(values, 1024.0); }
+// The upper end is what fixed point can hold; nothing weighs against it.
+double worth(double values) { return std::clamp(values, 1024.0, 0x1.0p40); }
 
 // The unbiased variance and the mean of each channel; of a single value, 0 and itself.
 std::pair<torch::Tensor, torch::Tensor> statistics(const torch::Tensor& x) {

@@ -61,14 +61,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward_m
               bandwidth, algorithm);
   const c10::SymInt channels = x.sym_size(1);
   const c10::SymInt per_channel = x.sym_numel() / channels;
-  return {at::empty_like(x),
-          at::empty_symint({channels, per_channel}, x.options().dtype(at::kByte)),
-          need_density
-              ? at::empty_symint({channels, core::kDensityNodes}, x.options().dtype(at::kInt))
-              : at::empty({0}, x.options().dtype(at::kInt)),
-          at::empty_symint({channels, core::kLayerStats}, x.options().dtype(at::kDouble)),
-          track ? at::empty_symint({channels, core::kContextBins}, x.options().dtype(at::kLong))
-                : at::empty({0}, x.options().dtype(at::kLong))};
+  return {
+      at::empty_like(x), at::empty_symint({channels, per_channel}, x.options().dtype(at::kByte)),
+      need_density ? at::empty_symint({channels, core::kDensityNodes}, x.options().dtype(at::kInt))
+                   : at::empty({0}, x.options().dtype(at::kInt)),
+      at::empty_symint({channels, core::kLayerStats}, x.options().dtype(at::kDouble)),
+      track ? at::empty_symint({channels, core::kContextBins}, x.options().dtype(at::kLong))
+            : at::empty({0}, x.options().dtype(at::kLong))};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_meta(
@@ -81,11 +80,24 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_meta(
   return {y, stats, context};
 }
 
-std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor&, const at::Tensor& x,
-                                                 const at::Tensor&, const at::Tensor&,
-                                                 const at::Tensor&, const MaybeTensor&,
-                                                 const MaybeTensor&, double, int64_t) {
+std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor& grad_y, const at::Tensor& x,
+                                                 const at::Tensor& level, const at::Tensor& density,
+                                                 const at::Tensor& stats,
+                                                 const MaybeTensor& weight_in,
+                                                 const MaybeTensor& weight_out, double eps,
+                                                 int64_t levels) {
+  check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
   return {at::empty_like(x), at::empty_symint({4, x.sym_size(1)}, x.options().dtype(at::kDouble))};
+}
+
+// A table of the forward pass, (C, columns).
+void check_saved(const char* name, const at::Tensor& table, at::ScalarType type,
+                 const at::Tensor& x, const c10::SymInt& columns) {
+  TORCH_CHECK(table.scalar_type() == type && table.dim() == 2 &&
+                  table.sym_size(0) == x.sym_size(1) && table.sym_size(1) == columns,
+              "[quantile_layer_backward] expected ", name, " to be ",
+              c10::getDtypeNames(type).first, " of shape (", x.sym_size(1), ",", columns, "), got ",
+              describe(table));
 }
 
 }  // namespace
@@ -104,6 +116,17 @@ core::Quantile check_layer(const at::Tensor& x, const MaybeTensor& weight_in,
     check_channels(kOp, name, vector, x);
   }
   return check_quantile(kOp, levels, bound, positive_share, bandwidth, algorithm, kMostLayerLevels);
+}
+
+void check_layer_backward(const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& level,
+                          const at::Tensor& density, const at::Tensor& stats,
+                          const MaybeTensor& weight_in, const MaybeTensor& weight_out, double eps,
+                          int64_t levels) {
+  check_layer(x, weight_in, {}, weight_out, {}, eps, levels, 100.0, 0.5, 0.5, "auto");
+  check_like("quantile_layer_backward", "grad_y", grad_y, x);
+  check_saved("level", level, at::kByte, x, x.sym_numel() / x.sym_size(1));
+  check_saved("density", density, at::kInt, x, core::kDensityNodes);
+  check_saved("stats", stats, at::kDouble, x, core::kLayerStats);
 }
 
 TORCH_LIBRARY_FRAGMENT(qact, m) {

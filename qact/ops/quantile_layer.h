@@ -45,5 +45,9 @@ core::Quantile check_layer(const at::Tensor& x, const std::optional<at::Tensor>&
                            const std::optional<at::Tensor>& bias_out, double eps, int64_t levels,
                            double bound, double positive_share, double bandwidth,
                            std::string_view algorithm);
+void check_layer_backward(const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& level,
+                          const at::Tensor& density, const at::Tensor& stats,
+                          const std::optional<at::Tensor>& weight_in,
+                          const std::optional<at::Tensor>& weight_out, double eps, int64_t levels);
 
 }  // namespace qact::ops

@@ -1,5 +1,6 @@
 #include "qact/ops/quantile_activation.h"
 
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -44,6 +45,10 @@ at::Tensor activation(const at::Tensor& x, int64_t levels, double bound, double 
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(qact, Autograd, m) { m.impl("quantile_activation", activation); }
+TORCH_LIBRARY_IMPL(qact, Autograd, m) {
+  m.impl("quantile_activation", activation);
+  // Differentiating twice is an error that names the operator.
+  m.impl("quantile_activation_backward", torch::autograd::autogradNotImplementedFallback());
+}
 
 }  // namespace qact::ops

@@ -1,5 +1,6 @@
 #include "qact/ops/quantile_apply.h"
 
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
 #include "qact/ops/autograd/affine.h"
@@ -47,6 +48,10 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTe
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(qact, Autograd, m) { m.impl("quantile_apply", apply); }
+TORCH_LIBRARY_IMPL(qact, Autograd, m) {
+  m.impl("quantile_apply", apply);
+  // Differentiating twice is an error that names the operator.
+  m.impl("quantile_apply_backward", torch::autograd::autogradNotImplementedFallback());
+}
 
 }  // namespace qact::ops

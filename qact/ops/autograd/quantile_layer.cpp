@@ -1,5 +1,6 @@
 #include "qact/ops/quantile_layer.h"
 
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
 #include "qact/ops/autograd/affine.h"
@@ -57,6 +58,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(qact, Autograd, m) { m.impl("quantile_layer", layer); }
+TORCH_LIBRARY_IMPL(qact, Autograd, m) {
+  m.impl("quantile_layer", layer);
+  // Differentiating twice is an error that names the operator.
+  m.impl("quantile_layer_backward", torch::autograd::autogradNotImplementedFallback());
+}
 
 }  // namespace qact::ops

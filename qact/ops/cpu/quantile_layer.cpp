@@ -25,10 +25,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
               describe(x));
   const Folded in = fold(x);
   const Output out(x);
-  const FoldedVector w1 = fold_vector(weight_in);
-  const FoldedVector b1 = fold_vector(bias_in);
-  const FoldedVector w2 = fold_vector(weight_out);
-  const FoldedVector b2 = fold_vector(bias_out);
+  const FoldedVector w1 = fold_vector(weight_in), b1 = fold_vector(bias_in);
+  const FoldedVector w2 = fold_vector(weight_out), b2 = fold_vector(bias_out);
   at::Tensor level = at::empty({channels, per_channel}, x.options().dtype(at::kByte));
   at::Tensor stats = at::empty({channels, core::kLayerStats}, x.options().dtype(at::kDouble));
   at::Tensor density = at::empty({0}, x.options().dtype(at::kInt));
@@ -57,10 +55,13 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
                                             const at::Tensor& stats, const MaybeTensor& weight_in,
                                             const MaybeTensor& weight_out, double eps,
                                             int64_t levels) {
+  check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
+  check_values("quantile_layer_backward", x);
   const Folded in = fold(x), grad = fold(grad_y);
-  const Output out(x);
-  const FoldedVector w1 = fold_vector(weight_in);
-  const FoldedVector w2 = fold_vector(weight_out);
+  const Output grad_x(x);
+  const FoldedVector w1 = fold_vector(weight_in), w2 = fold_vector(weight_out);
+  const at::Tensor level_rows = level.contiguous(), density_rows = density.contiguous();
+  const at::Tensor stats_rows = stats.contiguous();
   at::Tensor affine = at::empty({x.size(1), 4}, x.options().dtype(at::kDouble));
   core::LayerBackward call;
   call.levels = static_cast<int>(levels);
@@ -68,15 +69,15 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   call.shape = in.shape;
   call.grad_y = grad.view;
   call.x = in.view;
-  call.level = level.data_ptr<uint8_t>();
+  call.level = level_rows.const_data_ptr<uint8_t>();
   call.weight_in = w1.vector;
   call.weight_out = w2.vector;
-  call.density = density.data_ptr<int32_t>();
-  call.stats = stats.data_ptr<double>();
-  call.grad_x = out.view();
+  call.density = density_rows.const_data_ptr<int32_t>();
+  call.stats = stats_rows.const_data_ptr<double>();
+  call.grad_x = grad_x.view();
   call.grad_affine = affine.data_ptr<double>();
   core::layer_backward(call, cpu_execution());
-  return {out.take(), affine.t().contiguous()};
+  return {grad_x.take(), affine.t().contiguous()};
 }
 
 }  // namespace
