@@ -1,0 +1,108 @@
+"""The operators as Python sees them: values, gradients, types, messages."""
+
+import pytest
+import torch
+
+qact = torch.ops.qact
+
+
+def oracle(z, levels=100, c=100.0, p=0.5, h=0.5):
+    """Level and density of every member of one channel, from the definitions."""
+    z = z.double()
+    context = torch.cat([z, torch.tensor([-c, c], dtype=torch.float64)])
+    positive = context >= 0
+    weight = torch.where(positive, p / positive.sum(), (1 - p) / (~positive).sum())
+    cumulative = (weight * (context <= z[:, None])).sum(1)
+    level = ((levels + 1) * cumulative + 1e-9).floor().clamp(max=levels)
+    kernel = torch.exp(-0.5 * ((z[:, None] - context) / h) ** 2) / (h * (2 * torch.pi) ** 0.5)
+    return level, (weight * kernel).sum(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(7, 2), (20, 2, 5), (3, 2, 4, 5), (2, 2, 3, 4, 5)])
+def test_activation_is_the_oracles(shape, dtype):
+    x = (2 * torch.randn(shape)).to(dtype).requires_grad_()
+    grad = torch.randn(shape).to(dtype)
+    y = qact.quantile_activation(x)
+    y.backward(grad)
+    assert y.dtype == dtype and x.grad.dtype == dtype
+    tolerance = {torch.float32: 1e-4, torch.float64: 1e-5}.get(dtype, 2e-2)
+    for c in range(2):
+        level, density = oracle(x.detach()[:, c].flatten())
+        assert torch.equal((y.detach()[:, c].flatten().double() * 100).round(), level)
+        expected = density * grad[:, c].flatten().double()
+        error = (x.grad[:, c].flatten().double() - expected).norm() / expected.norm()
+        assert error < tolerance
+
+
+def test_activation_is_invariant_under_increasing_maps():
+    x = torch.randn(200, 3, dtype=torch.float64)
+    y = qact.quantile_activation(x, algorithm="exact")
+    assert torch.equal(qact.quantile_activation(x ** 3, algorithm="exact"), y)
+
+
+def test_layer_is_batch_norm_around_the_activation():
+    x = torch.randn(16, 4, 8, 8, requires_grad=True)
+    vectors = [torch.rand(4).add(0.5).requires_grad_() for _ in range(4)]
+    weight_in, bias_in, weight_out, bias_out = vectors
+    grad = torch.randn(16, 4, 8, 8)
+
+    def norm(v, weight, bias):
+        return torch.nn.functional.batch_norm(v, None, None, weight, bias, training=True)
+
+    composed = norm(qact.quantile_activation(norm(x, weight_in, bias_in)), weight_out, bias_out)
+    fused, stats, context = qact.quantile_layer(x, *vectors, track=True)
+    assert (fused - composed).norm() < 0.02 * composed.norm()
+    expected = torch.autograd.grad(composed, [x, *vectors], grad)
+    found = torch.autograd.grad(fused, [x, *vectors], grad)
+    assert (found[0] - expected[0]).norm() < 0.05 * expected[0].norm()
+    for a, b in zip(found[1:], expected[1:]):
+        assert (a - b).abs().max() < 0.05 * 1024 ** 0.5
+    assert not stats.requires_grad and not context.requires_grad
+    assert torch.allclose(stats[:, 0], x.detach().double().mean((0, 2, 3)), atol=1e-6)
+    assert torch.all(context.sum(1) == 1024 << 16)
+
+
+def test_only_what_needs_a_gradient_gets_one():
+    x, weight = torch.randn(50, 2), torch.ones(2, requires_grad=True)
+    y, _, _ = qact.quantile_layer(x, None, None, weight)
+    y.square().sum().backward()
+    assert weight.grad.shape == (2,)
+    with torch.no_grad():
+        assert not qact.quantile_activation(x.requires_grad_()).requires_grad
+    with torch.inference_mode():
+        qact.quantile_layer(x.detach())
+
+
+@pytest.mark.parametrize("name", ["quantile_activation", "quantile_layer"])
+def test_second_derivatives_are_refused(name):
+    x = torch.randn(20, 3, requires_grad=True)
+    y = getattr(qact, name)(x)
+    y = y[0] if isinstance(y, tuple) else y
+    (grad,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=f"qact::{name}_backward is not implemented"):
+        grad.sum().backward()
+
+
+def test_a_kept_context_ranks_a_single_sample():
+    context = qact.context_build(torch.randn(4000, 3))
+    quantiles = qact.context_quantiles(context)
+    y = qact.quantile_apply(torch.tensor([[-9.0, 0.0, 9.0]]), quantiles)
+    assert y[0, 0] == 0 and abs(y[0, 1] - 0.5) <= 0.02 and y[0, 2] == 1
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: qact.quantile_activation(torch.zeros(3, dtype=torch.int64)),
+     r"\[quantile_activation\] expected a floating tensor of 2 or more dimensions, "
+     r"got int64 of shape \(3\)"),
+    (lambda: qact.quantile_activation(torch.zeros(0, 3)), "expected at least one value"),
+    (lambda: qact.quantile_activation(torch.zeros(2, 3), levels=1), r"levels in 2\.\.65535, got 1"),
+    (lambda: qact.quantile_activation(torch.zeros(2, 3), bandwidth=0.0), "finite bandwidth > 0"),
+    (lambda: qact.quantile_activation(torch.zeros(2, 3), bound=float("nan")), "finite bound > 0"),
+    (lambda: qact.quantile_layer(torch.zeros(1, 3)), "more than one value per channel"),
+    (lambda: qact.quantile_layer(torch.zeros(2, 3), levels=256), r"levels in 2\.\.255, got 256"),
+    (lambda: qact.quantile_layer(torch.zeros(2, 3), torch.ones(4)), r"weight_in .* shape \(3\)"),
+])
+def test_messages(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call()
