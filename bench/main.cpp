@@ -1,0 +1,64 @@
+// qact-bench: validates, then times, side by side with a peer in this one process; prints a
+// table and writes it as JSON.
+#include <ATen/Parallel.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "bench/bench.h"
+
+namespace {
+
+struct Benchmark {
+  const char* name;
+  const char* about;
+  void (*run)(const qact::bench::Settings&, qact::bench::Report&);
+};
+
+const Benchmark kBenchmarks[] = {
+    {"layer", "the fused layer next to BatchNorm2d + ReLU", qact::bench::layer},
+    {"curve", "its cost per element as the context grows", qact::bench::curve},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  qact::bench::Settings settings;
+  std::vector<std::string> only;
+  std::string output = QACT_BENCH_OUTPUT;
+  std::string names;
+  for (const Benchmark& benchmark : kBenchmarks) {
+    names += std::string("\n  ") + benchmark.name + ": " + benchmark.about;
+  }
+  CLI::App app("Times qact side by side with its peers.");
+  app.add_option("--repeats", settings.repeats, "rounds; medians are reported")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", settings.threads, "torch's threads")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--output", output, "where the rows go, as JSON")->capture_default_str();
+  app.add_option("--only", only, "run these alone; there are" + names);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    at::set_num_threads(settings.threads);
+    std::printf("%d threads, medians of %d rounds\n", settings.threads, settings.repeats);
+    qact::bench::Report report(settings);
+    for (const Benchmark& benchmark : kBenchmarks) {
+      if (only.empty() || std::count(only.begin(), only.end(), benchmark.name) > 0) {
+        benchmark.run(settings, report);
+      }
+    }
+    report.write(output);
+    std::printf("wrote %s\n", output.c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "qact-bench: %s\n", error.what());
+    return 1;
+  }
+}
