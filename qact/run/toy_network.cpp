@@ -21,11 +21,6 @@ torch::nn::BatchNorm1d batch_norm(int64_t channels) {
   return torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(channels).track_running_stats(false));
 }
 
-nn::QuantileActivation quantile_activation(int64_t channels, bool norm_in) {
-  return nn::QuantileActivation(
-      nn::QuantileActivationOptions(channels).norm_in(norm_in).eval_mode(nn::ContextMode::batch));
-}
-
 void push_activation(Sequential& network, Under activation, int64_t channels, bool affine_in) {
   if (activation == Under::batch_norm || activation == Under::batch_norm_relu) {
     network->push_back(batch_norm(channels));
@@ -34,12 +29,10 @@ void push_activation(Sequential& network, Under activation, int64_t channels, bo
     network->push_back(ReLU());
   }
   if (activation == Under::qact || activation == Under::qact_without_norm) {
-    auto module = quantile_activation(channels, activation == Under::qact);
-    if (!affine_in && activation == Under::qact) {
-      module->weight_in.requires_grad_(false);
-      module->bias_in.requires_grad_(false);
-    }
-    network->push_back(module);
+    network->push_back(nn::QuantileActivation(nn::QuantileActivationOptions(channels)
+                                                  .norm_in(activation == Under::qact)
+                                                  .affine_in(affine_in)
+                                                  .eval_mode(nn::ContextMode::batch)));
   }
 }
 
@@ -48,15 +41,17 @@ void push_activation(Sequential& network, Under activation, int64_t channels, bo
 template <Under activation>
 Sequential circle(int64_t width) {
   Sequential network(Linear(2, width), ReLU(), Linear(width, width));
-  push_activation(network, activation, width, true);
+  push_activation(network, activation, width, /*affine_in=*/true);
   network->push_back(Linear(width, 2));
   return network;
 }
 
+// The activation under test comes first. With no layer in front of it, training its inner
+// scale does harm, so that one is held at 1.
 template <Under activation>
 Sequential monotone(int64_t width) {
   Sequential network;
-  push_activation(network, activation, 8, false);
+  push_activation(network, activation, 8, /*affine_in=*/false);
   network->push_back(Linear(8, width));
   network->push_back(ReLU());
   network->push_back(Linear(width, width));
