@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -27,12 +28,17 @@ void add_scaled(ConstContextRow row, int64_t own, int64_t wanted, ContextRow out
   if (own == 0 || wanted == 0) return;
   constexpr int kShift = 48;
   const Wide ratio = (static_cast<Wide>(wanted) << kShift) / static_cast<Wide>(own);
+  const bool fits = ratio <= std::numeric_limits<uint64_t>::max();  // one product, not three
+  const auto scaled = [&](int64_t units) {
+    const Wide product = fits ? static_cast<Wide>(units) * static_cast<uint64_t>(ratio)
+                              : static_cast<Wide>(units) * ratio;
+    return static_cast<int64_t>(product >> kShift);
+  };
   int64_t seen = 0, written = 0;
   for (int b = 0; b < kContextBins; ++b) {
     if (row[b] == 0) continue;
     seen += row[b];
-    const int64_t upto =
-        seen == own ? wanted : static_cast<int64_t>((static_cast<Wide>(seen) * ratio) >> kShift);
+    const int64_t upto = seen == own ? wanted : scaled(seen);
     out[b] = checked_sum(out[b], upto - written);
     written = upto;
   }

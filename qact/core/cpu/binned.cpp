@@ -136,12 +136,12 @@ void BinnedChannel<Real>::write_context(const TableKernels& tables, int64_t* con
     return out;
   }();
   cumulative_.at(tables, bins, upper_edges.data(), kContextBins);
-  int64_t before = 0;
+  int32_t below[kContextBins + 1] = {};
   for (int bin = 0; bin < kContextBins; ++bin) {
-    const int64_t after =
-        cumulative_.whole[bin] + static_cast<int64_t>(cumulative_.part[bin] + 0.5f);
-    context[bin] = (after - before) * kContextUnit;
-    before = after;
+    below[bin + 1] = cumulative_.whole[bin] + static_cast<int32_t>(cumulative_.part[bin] + 0.5f);
+  }
+  for (int bin = 0; bin < kContextBins; ++bin) {
+    context[bin] = (below[bin + 1] - below[bin]) * kContextUnit;
   }
 }
 

@@ -37,6 +37,9 @@ class DensityGrid {
     return static_cast<float>(weight * kInverseSqrt2Pi * inverse_spacing_ / kPerBandwidth);
   }
 
+  // At every step-th position from the first node on.
+  void sample(double step, int count, float* density) const;
+
   float at(double value) const { return at_node(value * inverse_spacing_ - first_); }
   // For any real position among the nodes; the ends' values beyond them.
   float at_node(double position) const;

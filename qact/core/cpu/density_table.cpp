@@ -47,7 +47,7 @@ void pack_density(const DensityGrid& grid, const DensityRange& range, const Leve
   const int count = std::min(grid.nodes(), kDensityNodes), last = count - 1;
   const double step = static_cast<double>(grid.nodes() - 1) / last;
   float density[kDensityNodes] = {};
-  for (int i = 0; i < count; ++i) density[i] = grid.at_node(i * step);
+  grid.sample(step, count, density);
   if (range.clipped) {
     density[0] = grid.lone(rule.weight(range.low >= 0));
     density[last] = grid.lone(rule.weight(range.high >= 0));
@@ -55,12 +55,10 @@ void pack_density(const DensityGrid& grid, const DensityRange& range, const Leve
   constexpr float kUnits = 32767;
   const float highest = *std::max_element(density, density + count);
   const float inverse = highest > 0 ? kUnits / highest : 0;
-  const auto units = [&](int i) { return static_cast<int32_t>(density[i] * inverse + 0.5f); };
-  for (int i = 0; i < kDensityNodes; ++i) {
-    const int32_t here = units(std::min(i, last)), next = units(std::min(i + 1, last));
-    nodes[i] = static_cast<int32_t>(static_cast<uint32_t>(next - here) << 16 |
-                                    static_cast<uint32_t>(here));
-  }
+  int32_t units[kDensityNodes];
+  for (int i = 0; i < count; ++i) units[i] = static_cast<int32_t>(density[i] * inverse + 0.5f);
+  for (int i = 0; i < last; ++i) nodes[i] = (units[i + 1] - units[i]) * 65536 + units[i];
+  std::fill(nodes + last, nodes + kDensityNodes, units[last]);
   const double spacing = grid.spacing() * step;
   stats.density_scale = norm.scale / spacing;
   stats.density_offset = (norm.shift - grid.first()) / spacing;

@@ -1,6 +1,8 @@
 // The fused layer's gradient; see TensorKernels in kernels.h. Included once per SIMD level.
 #pragma once
 
+#include <type_traits>
+
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/simd.h"
 #include "qact/core/cpu/strip_kernels.h"
@@ -8,19 +10,19 @@
 namespace qact::core::cpu {
 namespace {
 
-template <class Real>
+template <int kChunks, class Real>
 inline Vec<Real> density_at(const Vec<Real>& d, const DensityLookup<Real>& table) {
   using V = Vec<Real>;
   const V t = minimum(maximum(d * table.scale + table.offset, V{}), all<V>(table.last));
   const IntVec<Real> at = truncate<Real>(t);
-  const IntVec<Real> node = gather(table.nodes, at);
+  const IntVec<Real> node = lookup<kChunks>(table.nodes, at);
   return to_real<Real>(node & 0xffff) + to_real<Real>(node >> 16) * (t - to_real<Real>(at));
 }
 
-template <class Real>
-void grad_sums(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-               const DensityLookup<Real>& shared_density, GradSums<Real>& state, Ahead& shared_next,
-               Ahead& shared_written) {
+template <int kChunks, class Real>
+void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+                  const DensityLookup<Real>& shared_density, GradSums<Real>& state,
+                  Ahead& shared_next, Ahead& shared_written) {
   Ahead next = shared_next, written = shared_written;
   const DensityLookup<Real> density = shared_density;
   using V = Vec<Real>;
@@ -51,7 +53,7 @@ void grad_sums(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
       ask<true>(written);
       ask<false>(next);
       const V d = load<V>(x + i) - density.centre;
-      add(load<V>(dy + i), d, load_bytes<I>(level + i), density_at<Real>(d, density));
+      add(load<V>(dy + i), d, load_bytes<I>(level + i), density_at<kChunks, Real>(d, density));
     }
     if (n - i > 0 && n - i < kN) {
       const int some = (int)(n - i);
@@ -59,7 +61,7 @@ void grad_sums(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
       std::memcpy(bytes, level + i, some);
       const V d = load_some<V>(x + i, some, density.centre) - density.centre;
       add(load_some<V>(dy + i, some, (Real)0), d, load_bytes<I>(bytes),
-          density_at<Real>(d, density) * lanes_below(some));
+          density_at<kChunks, Real>(d, density) * lanes_below(some));
       i = n;
     }
     for (int s = 0; s < kGradSums; ++s) widen<Real>(state.lane[s], sum[s]);
@@ -68,10 +70,10 @@ void grad_sums(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
   shared_next = next;
 }
 
-template <class Real>
-void grad_apply(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-                const DensityLookup<Real>& shared_density, const GradMap<Real>& shared_map,
-                Real* dx, Ahead& shared_next) {
+template <int kChunks, class Real>
+void grad_apply_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+                   const DensityLookup<Real>& shared_density, const GradMap<Real>& shared_map,
+                   Real* dx, Ahead& shared_next) {
   Ahead next = shared_next;
   const GradMap<Real> map = shared_map;
   const DensityLookup<Real> density = shared_density;
@@ -81,7 +83,7 @@ void grad_apply(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
   const auto grad = [&](const V& g, const V& v, const I& level_lanes) -> V {
     const V d = v - density.centre;
     const V inner = g * map.dy_scale + to_real<Real>(level_lanes) * map.k_scale + map.shift;
-    return density_at<Real>(d, density) * inner + (d * map.d_scale + map.d_shift);
+    return density_at<kChunks, Real>(d, density) * inner + (d * map.d_scale + map.d_shift);
   };
   int64_t i = 0;
   for (; i + kN <= n; i += kN) {
@@ -98,6 +100,36 @@ void grad_apply(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
                some);
   }
   shared_next = next;
+}
+
+// run(chunks) with the number of 32-node chunks that a table takes, as a constant.
+template <class Real, class Run>
+inline void with_chunks(const DensityLookup<Real>& density, const Run& run) {
+  if (density.last < 64) {
+    run(std::integral_constant<int, 2>{});
+  } else if (density.last < 128) {
+    run(std::integral_constant<int, 4>{});
+  } else {
+    run(std::integral_constant<int, 8>{});
+  }
+}
+
+template <class Real>
+void grad_sums(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+               const DensityLookup<Real>& density, GradSums<Real>& state, Ahead& next,
+               Ahead& written) {
+  with_chunks(density, [&](auto chunks) {
+    grad_sums_of<chunks.value>(dy, x, level, n, density, state, next, written);
+  });
+}
+
+template <class Real>
+void grad_apply(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
+                const DensityLookup<Real>& density, const GradMap<Real>& map, Real* dx,
+                Ahead& next) {
+  with_chunks(density, [&](auto chunks) {
+    grad_apply_of<chunks.value>(dy, x, level, n, density, map, dx, next);
+  });
 }
 
 }  // namespace

@@ -192,6 +192,28 @@ inline Lanes<T, I::kSize> gather(const T* table, const I& index) {
   return load<L>(lanes);
 }
 
+// The same from a table of at most 32 * kChunks entries, all readable. Where a table fits
+// registers, shuffles beat a gather.
+template <int kChunks, class I>
+inline I lookup(const int32_t* table, const I& index) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(I) == 64) {
+    const __m512i at = (__m512i)index.part[0];
+    const auto chunk = [&](int c) {
+      return _mm512_permutex2var_epi32(_mm512_loadu_si512(table + 32 * c), at,
+                                       _mm512_loadu_si512(table + 32 * c + 16));
+    };
+    __m512i out = chunk(0);
+    for (int c = 1; c < kChunks; ++c) {
+      const __mmask16 from_here = _mm512_cmpge_epi32_mask(at, _mm512_set1_epi32(32 * c));
+      out = _mm512_mask_mov_epi32(out, from_here, chunk(c));
+    }
+    return {{(typename I::Part)out}};
+  }
+#endif
+  return gather(table, index);
+}
+
 template <int kN>
 inline bool any_negative(const Lanes<int32_t, kN>& v) {
 #if defined(__AVX512F__)
