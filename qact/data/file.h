@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -57,7 +58,9 @@ template <class Reader>
 auto naming(const fs::path& path, const Reader& reader) {
   try {
     return reader();
-  } catch (const std::runtime_error& error) {
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
     throw std::runtime_error(path.string() + ": " + error.what());
   }
 }

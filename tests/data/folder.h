@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -68,6 +69,20 @@ inline Buffer idx_file(const std::vector<uint32_t>& shape, const Buffer& values)
 inline Buffer npy_file(const std::string& dtype, const std::vector<int64_t>& shape,
                        const Buffer& data) {
   return joined(image::make_npy_header(dtype, shape), data);
+}
+
+inline Buffer gzip(const Buffer& bytes) {
+  Buffer out(bytes.size() + bytes.size() / 100 + 100);
+  z_stream stream = {};
+  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = const_cast<uint8_t*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = out.data();
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -1,6 +1,5 @@
 // Each format read back from files made here, and refused where it is bad.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include "qact/data/cifar_binary.h"
 #include "qact/data/dataset.h"
@@ -13,20 +12,6 @@ namespace qact::data {
 namespace {
 
 using namespace test;
-
-Buffer gzip(const Buffer& bytes) {
-  Buffer out(bytes.size() + bytes.size() / 100 + 100);
-  z_stream stream = {};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  stream.next_in = const_cast<uint8_t*>(bytes.data());
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = out.data();
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 const Buffer kPixels = pattern(3 * 4 * 5);
 const Buffer kImages = idx_file({3, 4, 5}, kPixels);
