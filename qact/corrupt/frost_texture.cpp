@@ -17,18 +17,21 @@ namespace {
 constexpr const char* kNames[] = {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg",
                                   "frost5.jpg"};
 
-// Per published picture: mean and deviation of R, G and B, and the share of the variance
-// that is white noise once the picture is scaled by .2. The rest is smooth.
+// Per published picture: mean and deviation of R, G and B, the share of the variance that
+// is white noise once the picture is scaled by .2 (the rest is smooth), and how much of each
+// channel is a second field that makes ice blue.
 struct Statistics {
   double mean[3], deviation[3];
   double white;
-  double apart;  // the share of R's variance that G and B do not have
+  double blue[3];
 };
-constexpr Statistics kStatistics[] = {{{78, 149, 166}, {27, 17, 15}, .30, .5},
-                                      {{201, 205, 215}, {21, 22, 23}, .40, 0},
-                                      {{201, 205, 215}, {21, 22, 23}, .40, 0},
-                                      {{138, 153, 165}, {28, 28, 30}, .52, 0},
-                                      {{112, 123, 135}, {44, 43, 42}, .42, 0}};
+constexpr Statistics kStatistics[] = {{{78, 149, 166}, {27, 17, 15}, .22, {-.57, 0, .37}},
+                                      {{201, 205, 215}, {21, 22, 23}, .31, {0, 0, 0}},
+                                      {{201, 205, 215}, {21, 22, 23}, .31, {0, 0, 0}},
+                                      {{138, 153, 165}, {28, 28, 30}, .44, {0, 0, 0}},
+                                      {{112, 123, 135}, {44, 43, 42}, .36, {0, 0, 0}}};
+// How fast the smooth part's displacement shrinks: its correlation over distance.
+constexpr double kDecay = 1.08;
 
 std::vector<uint8_t> read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -49,7 +52,7 @@ void standardise(std::vector<float>& values) {
 
 // A plasma fractal for what is smooth, and white noise.
 std::vector<float> field(int side, double white, Draw& draw) {
-  std::vector<float> values = plasma(side, 1.3, draw);
+  std::vector<float> values = plasma(side, kDecay, draw);
   standardise(values);
   for (float& v : values) {
     v = static_cast<float>(std::sqrt(1 - white) * v + std::sqrt(white) * draw.normal());
@@ -62,11 +65,11 @@ image::Image make_texture(const Statistics& statistics, Draw draw) {
   constexpr int kSide = 256;
   image::Image picture({kSide, kSide, 3});
   const std::vector<float> shared = field(kSide, statistics.white, draw);
-  const std::vector<float> apart = field(kSide, statistics.white, draw);
+  const std::vector<float> second = field(kSide, statistics.white, draw);
   for (size_t i = 0; i < shared.size(); ++i) {
     for (int c = 0; c < 3; ++c) {
-      const double share = c == 0 ? statistics.apart : 0;
-      const double v = std::sqrt(1 - share) * shared[i] + std::sqrt(share) * apart[i];
+      const double blue = statistics.blue[c];
+      const double v = std::sqrt(1 - blue * blue) * shared[i] + blue * second[i];
       picture.pixels[3 * i + c] = static_cast<uint8_t>(
           std::clamp(std::round(statistics.mean[c] + statistics.deviation[c] * v), 0.0, 255.0));
     }
