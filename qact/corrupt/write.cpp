@@ -45,12 +45,23 @@ class Writer {
         write_array(name + ".npy", name, options_.severities);
       }
     } else {
+      if (options_.layout == Layout::mnist_c) write_identity();
       for (const std::string& name : options_.distortions) write_parts(name);
     }
     return written_;
   }
 
  private:
+  // MNIST-C has the clean images as well.
+  void write_identity() {
+    fs::create_directories(options_.folder / "identity");
+    write_labels("identity/" + images_.part + "_labels.npy", 1);
+    results::AtomicFile file(options_.folder / "identity" / (images_.part + "_images.npy"));
+    file.write(as_text(array_header(1)));
+    file.write(as_text(images_.pixels));
+    file.commit();
+  }
+
   void write_parts(const std::string& name) {
     if (options_.layout == Layout::mnist_c) {
       fs::create_directories(options_.folder / name);
@@ -121,14 +132,16 @@ class Writer {
     }
   }
 
+  std::vector<uint8_t> array_header(int64_t times) const {
+    const auto [height, width, channels] = images_.size;
+    return image::make_npy_header("|u1", {images_.count() * times, height, width, channels});
+  }
+
   void write_array(const std::string& target, const std::string& name,
                    const std::vector<int>& severities) {
     if (is_kept(target, severities)) return;
-    const auto& size = images_.size;
     results::AtomicFile file(options_.folder / target);
-    file.write(as_text(
-        image::make_npy_header("|u1", {images_.count() * static_cast<int64_t>(severities.size()),
-                                       size.height, size.width, size.channels})));
+    file.write(as_text(array_header(static_cast<int64_t>(severities.size()))));
     for (const int severity : severities) {
       for_each_batch(name, severity, [&](std::span<const uint8_t> pixels, int64_t, int64_t) {
         file.write(as_text(pixels));

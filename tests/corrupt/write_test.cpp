@@ -116,6 +116,7 @@ TEST_F(Write, FoldersOfMnist) {
   const data::Split one = data::read_npy_pair(folder_ / "shear" / "test_images.npy",
                                               folder_ / "shear" / "test_labels.npy", 3);
   EXPECT_EQ(std::vector<uint8_t>(one.pixels.begin(), one.pixels.end()), expected("shear", 2));
+  EXPECT_TRUE(fs::exists(folder_ / "identity" / "test_images.npy"));
   options_.distortions = {"snow"};
   EXPECT_EQ(failure(), "[corrupt] expected one of MNIST-C's distortions for its layout, got snow");
 }
