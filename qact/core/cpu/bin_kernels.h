@@ -9,8 +9,18 @@ namespace qact::core::cpu {
 namespace {
 
 template <class Real>
-inline Vec<Real> output(const IntVec<Real>& level, const LayerOutput<Real>& out) {
-  return to_real<Real>(level) * out.scale + out.shift;
+inline void store_layer(const IntVec<Real>& level, const LayerOutput<Real>& out, int64_t i) {
+  store(out.y + i, to_real<Real>(level) * out.scale + out.shift);
+  store_bytes(out.level + i, level);
+}
+
+template <class Real>
+inline void store_layer_some(const IntVec<Real>& level, const LayerOutput<Real>& out, int64_t i,
+                             int some) {
+  uint8_t bytes[kLanes<Real>];
+  store_some(out.y + i, to_real<Real>(level) * out.scale + out.shift, some);
+  store_bytes(bytes, level);
+  std::memcpy(out.level + i, bytes, some);
 }
 
 template <class Real>
@@ -27,33 +37,24 @@ inline Binned<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
   return {t, floor<Real>(t) + map.offset};
 }
 
-// Bins found before they are used, or the loads stall.
-constexpr int64_t kBinBlock = 512;
-
-template <class Real>
-inline void find_bins(const Real* x, int64_t n, const BinMap<Real>& map, int32_t* bin) {
-  using V = Vec<Real>;
-  constexpr int kN = kLanes<Real>;
-  int64_t i = 0;
-  for (; i + kN <= n; i += kN) store(bin + i, bin_of<Real>(load<V>(x + i), map).bin);
-  if (i < n) {
-    const V rest = load_some<V>(x + i, (int)(n - i), map.origin);
-    store_some(bin + i, bin_of<Real>(rest, map).bin, (int)(n - i));
-  }
-}
-
 template <class Real>
 void histogram(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint32_t* even,
                uint32_t* odd, Ahead& shared_next) {
   Ahead next = shared_next;
+  using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
+  constexpr int64_t kAhead = 512;  // bins found before they are counted, or the loads stall
   const BinMap<Real> map = shared_map;
-  int32_t bin[kBinBlock];
-  for (int64_t from = 0; from < n; from += kBinBlock) {
-    const int64_t size = n - from < kBinBlock ? n - from : kBinBlock;
-    find_bins(x + from, size, map, bin);
+  int32_t bin[kAhead];
+  for (int64_t from = 0; from < n; from += kAhead) {
+    const int64_t size = n - from < kAhead ? n - from : kAhead;
     int64_t i = 0;
-    for (; i + kN <= size; i += kN) {
+    for (; i + kN <= size; i += kN) store(bin + i, bin_of<Real>(load<V>(x + from + i), map).bin);
+    if (i < size) {
+      const V rest = load_some<V>(x + from + i, (int)(size - i), map.origin);
+      store_some(bin + i, bin_of<Real>(rest, map).bin, (int)(size - i));
+    }
+    for (i = 0; i + kN <= size; i += kN) {
       ask<false>(next);
       for (int l = 0; l < kN; l += 2) {
         ++even[bin[i + l]];
@@ -113,31 +114,22 @@ int64_t marked_collect(const Real* x, int64_t n, const BinMap<Real>& map, const 
   return found;
 }
 
-// Bytes are fetched one by one: a gather is no faster, and its table four times as large.
 template <class Real>
-void layer_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, const uint8_t* levels,
+void layer_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, const int32_t* levels,
                 const LayerOutput<Real>& shared_out, Ahead& shared_written) {
-  using I = IntVec<Real>;
+  using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const BinMap<Real> map = shared_map;
   const LayerOutput<Real> out = shared_out;
   Ahead written = shared_written;
-  int32_t bin[kBinBlock];
-  for (int64_t from = 0; from < n; from += kBinBlock) {
-    const int64_t size = n - from < kBinBlock ? n - from : kBinBlock;
-    find_bins(x + from, size, map, bin);
-    uint8_t* level = out.level + from;
-    for (int64_t i = 0; i < size; ++i) level[i] = levels[bin[i]];
-    int64_t i = 0;
-    for (; i + kN <= size; i += kN) {
-      ask<true>(written);
-      store(out.y + from + i, output<Real>(load_bytes<I>(level + i), out));
-    }
-    if (i < size) {
-      uint8_t bytes[kN] = {};
-      std::memcpy(bytes, level + i, size - i);
-      store_some(out.y + from + i, output<Real>(load_bytes<I>(bytes), out), (int)(size - i));
-    }
+  int64_t i = 0;
+  for (; i + kN <= n; i += kN) {
+    ask<true>(written);
+    store_layer<Real>(gather(levels, bin_of<Real>(load<V>(x + i), map).bin), out, i);
+  }
+  if (i < n) {
+    const V rest = load_some<V>(x + i, (int)(n - i), map.origin);
+    store_layer_some<Real>(gather(levels, bin_of<Real>(rest, map).bin), out, i, (int)(n - i));
   }
   shared_written = written;
 }
@@ -166,18 +158,9 @@ void layer_levels(const int32_t* level, int64_t n, const LayerOutput<Real>& out)
   using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
   int64_t i = 0;
-  for (; i + kN <= n; i += kN) {
-    const I lanes = load<I>(level + i);
-    store(out.y + i, output<Real>(lanes, out));
-    store_bytes(out.level + i, lanes);
-  }
+  for (; i + kN <= n; i += kN) store_layer<Real>(load<I>(level + i), out, i);
   if (i < n) {
-    const int some = (int)(n - i);
-    const I lanes = load_some<I>(level + i, some, 0);
-    uint8_t bytes[kN];
-    store_some(out.y + i, output<Real>(lanes, out), some);
-    store_bytes(bytes, lanes);
-    std::memcpy(out.level + i, bytes, some);
+    store_layer_some<Real>(load_some<I>(level + i, (int)(n - i), 0), out, i, (int)(n - i));
   }
 }
 

@@ -27,10 +27,6 @@ class BinnedChannel {
 
   // By bin; the exceptions ascend in position.
   const int32_t* levels() const { return level_.data() + kFront; }
-  // The same as bytes, where levels fit them.
-  void levels_as_bytes(std::vector<uint8_t>& bytes) const {
-    bytes.assign(levels(), levels() + bins.plan.bins);
-  }
   const std::vector<Exception>& exceptions() const { return exceptions_; }
   // How many of the channel's values have each level.
   const std::vector<int64_t>& members() const { return members_; }

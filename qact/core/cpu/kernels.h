@@ -123,7 +123,7 @@ struct TensorKernels {
                             int32_t* place, Real* t, int32_t* mark);
 
   // level = levels[bin(x)].
-  void (*layer_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const uint8_t* levels,
+  void (*layer_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
                      const LayerOutput<Real>& out, Ahead& written);
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
                      int32_t* level, int32_t* bin);

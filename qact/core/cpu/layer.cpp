@@ -59,8 +59,7 @@ class Forward {
     How how;
     Norm norm;
     LayerOutput<Real> out;
-    std::vector<int64_t> members;    // per level
-    std::vector<uint8_t> bin_level;  // if binned
+    std::vector<int64_t> members;  // per level
     // If exact: the levels of all values, and the context they were ranked in.
     std::vector<int32_t> level;
     SortedContext<Real> context;
@@ -95,7 +94,6 @@ class Forward {
     Channel& channel = channels_[g];
     bins_[g].solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
     channel.members = bins_[g].members();
-    bins_[g].levels_as_bytes(channel.bin_level);
   }
 
   void rank_channel(int64_t group, int64_t g) {
@@ -218,8 +216,8 @@ class Forward {
     out.level = call_.level + (plan_.first_channel(group) + g) * plan_.shape.context_size() + start;
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
-      kernels_.layer_bins(x_.load(group, tile, g), size, bins_[g].bins.plan.map,
-                          channel.bin_level.data(), out, written);
+      kernels_.layer_bins(x_.load(group, tile, g), size, bins_[g].bins.plan.map, bins_[g].levels(),
+                          out, written);
       for_each_exception(bins_[g].exceptions(), start, size, [&](int64_t i, int32_t level) {
         out.y[i] = static_cast<Real>(level) * out.scale + out.shift;
         out.level[i] = static_cast<uint8_t>(level);
