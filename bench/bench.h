@@ -52,5 +52,6 @@ double milliseconds_of(const std::function<void()>& work);
 void layer(const Settings& settings, Report& report);
 void curve(const Settings& settings, Report& report);
 void loader(const Settings& settings, Report& report);
+void distortion(const Settings& settings, Report& report);
 
 }  // namespace qact::bench

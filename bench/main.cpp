@@ -21,6 +21,7 @@ const Benchmark kBenchmarks[] = {
     {"layer", "the fused layer next to BatchNorm2d + ReLU", qact::bench::layer},
     {"curve", "its cost per element as the context grows", qact::bench::curve},
     {"loader", "augmented images per second on one core", qact::bench::loader},
+    {"distortion", "distortions of images next to imagecorruptions", qact::bench::distortion},
 };
 
 }  // namespace
