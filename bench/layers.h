@@ -31,12 +31,8 @@ Step training_step(Layer layer, const torch::Tensor& input, const torch::Tensor&
   };
 }
 
-// Medians of [ours, the peer's][forward, backward, both].
-inline std::vector<std::vector<double>> time_side_by_side(const torch::Tensor& x, int repeats) {
-  const torch::Tensor grad = torch::randn_like(x);
-  return interleave({training_step(nn::QuantileActivation(x.size(1)), x, grad),
-                     training_step(BatchNormRelu(x.size(1)), x, grad)},
-                    repeats);
-}
+// Compares the layer with the oracle on some of x, then times it on all of x next to the
+// peer: medians of [ours, the peer's][forward, backward, both].
+std::vector<std::vector<double>> time_side_by_side(const torch::Tensor& x, int repeats);
 
 }  // namespace qact::bench
