@@ -20,13 +20,14 @@ Loader::Loader(Split split, LoaderOptions options, std::vector<Batch> slots)
     fail("loader", "expected 1 or 3 views, got ", options_.views);
   }
   normalised_ = normalisation_table(options_.normalisation, split_.size.channels);
+  order_.resize(split_.count());
 }
 
 Loader::~Loader() { stop(); }
 
 int64_t Loader::batches() const {
-  const int64_t whole = split_.count() / options_.batch_size;
-  return whole + (!options_.drop_last && split_.count() % options_.batch_size != 0);
+  const auto images = static_cast<int64_t>(order_.size());
+  return images / options_.batch_size + (!options_.drop_last && images % options_.batch_size != 0);
 }
 
 void Loader::stop() {
@@ -40,20 +41,33 @@ void Loader::stop() {
   stopping_ = false;
 }
 
-void Loader::start(int64_t epoch) {
-  stop();
-  epoch_ = epoch;
-  next_to_fill_ = next_to_give_ = 0;
-  failure_ = nullptr;
-  filled_.assign(slots_.size(), false);
-  order_.resize(split_.count());
-  std::iota(order_.begin(), order_.end(), 0);
+std::vector<int64_t> Loader::own_order(int64_t epoch) const {
+  std::vector<int64_t> order(split_.count());
+  std::iota(order.begin(), order.end(), 0);
   if (options_.shuffle) {
     core::Random random(options_.seed, epoch);
     for (int64_t i = split_.count() - 1; i > 0; --i) {
-      std::swap(order_[i], order_[static_cast<int64_t>(random.uniform() * (i + 1))]);
+      std::swap(order[i], order[static_cast<int64_t>(random.uniform() * (i + 1))]);
     }
   }
+  return order;
+}
+
+void Loader::start(int64_t epoch) { start(epoch, own_order(epoch)); }
+
+void Loader::start(int64_t epoch, std::vector<int64_t> order, int64_t first) {
+  for (const int64_t index : order) {
+    if (index < 0 || index >= split_.count()) {
+      fail("loader", "expected images of 0 to ", split_.count() - 1, ", got ", index);
+    }
+  }
+  if (first < 0) fail("loader", "expected a first batch of 0 or more, got ", first);
+  stop();
+  epoch_ = epoch;
+  next_to_fill_ = next_to_give_ = first;
+  failure_ = nullptr;
+  filled_.assign(slots_.size(), false);
+  order_ = std::move(order);
   for (int i = 0; i < options_.workers; ++i) workers_.emplace_back([this] { work(); });
 }
 
@@ -98,7 +112,7 @@ const Batch* Loader::next() {
 
 void Loader::fill(int64_t batch, Batch* slot) const {
   const int64_t first = batch * options_.batch_size;
-  slot->count = std::min(options_.batch_size, split_.count() - first);
+  slot->count = std::min(options_.batch_size, static_cast<int64_t>(order_.size()) - first);
   const int64_t values = split_.size.values();
   for (int64_t i = 0; i < slot->count; ++i) {
     slot->labels[i] = split_.labels[order_[first + i]];

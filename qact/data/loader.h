@@ -53,11 +53,15 @@ class Loader {
 
   // Leaves an epoch that is under way.
   void start(int64_t epoch);
+  // The images at these indices, in this order, from batch `first` on: for parts of a split,
+  // orders of one's own, and epochs that were left.
+  void start(int64_t epoch, std::vector<int64_t> order, int64_t first = 0);
   // The next batch in order, or null at the epoch's end. It is valid until the next call. An
   // error of a worker is thrown here.
   const Batch* next();
 
  private:
+  std::vector<int64_t> own_order(int64_t epoch) const;
   void work();
   void stop();
   void fill(int64_t batch, Batch* slot) const;

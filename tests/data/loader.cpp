@@ -107,6 +107,31 @@ TEST(Loader, ShufflesEachEpochAnew) {
   EXPECT_EQ(std::set(second.begin(), second.end()).size(), 100u);
 }
 
+TEST(Loader, GivesAnOrderFromAnyBatchOn) {
+  const Split split = some_images(20, {2, 2, 1});
+  const std::vector<int64_t> order = {3, 17, 3, 0, 9, 12, 4};
+  for (const int workers : {0, 2}) {
+    std::vector<float> images(2 * 3 * 4);
+    std::vector<int64_t> labels(2 * 3);
+    LoaderOptions options;
+    options.batch_size = 3;
+    options.workers = workers;
+    Loader loader(split, options, {{&images[0], &labels[0]}, {&images[12], &labels[3]}});
+    for (int64_t first = 0; first <= 3; ++first) {
+      loader.start(0, order, first);
+      EXPECT_EQ(loader.batches(), 3);
+      std::vector<int64_t> given;
+      while (const Batch* batch = loader.next()) {
+        given.insert(given.end(), batch->labels, batch->labels + batch->count);
+      }
+      std::vector<int64_t> expected;
+      for (size_t i = 3 * first; i < order.size(); ++i) expected.push_back(order[i] % 7);
+      EXPECT_EQ(given, expected) << "from batch " << first << " with " << workers << " workers";
+    }
+    EXPECT_TRUE(contains(message_of([&] { loader.start(0, {20}); }), "0 to 19, got 20"));
+  }
+}
+
 TEST(Loader, LeavesAnEpochUnderWay) {
   const Split split = some_images(40, {4, 4, 1});
   std::vector<float> images(3 * 4 * 16);
