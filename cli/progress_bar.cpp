@@ -11,11 +11,11 @@ namespace qact::cli {
 ProgressBar::ProgressBar(std::string what)
     : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) != 0) {}
 
-ProgressBar::~ProgressBar() {
+void ProgressBar::clear() {
   if (terminal_) std::fputs("\r\033[K", stderr);
 }
 
-void ProgressBar::show(double share) {
+void ProgressBar::show(double share, const std::string& note) {
   if (!terminal_) return;
   constexpr int kWidth = 30;
   const int filled = std::clamp(static_cast<int>(share * kWidth), 0, kWidth);
@@ -24,8 +24,8 @@ void ProgressBar::show(double share) {
   // Too early an estimate only jumps about.
   const std::string left =
       share > 0.01 ? ", " + duration(spent.count() * (1 - share) / share) + " left" : "";
-  std::fprintf(stderr, "\r%s [%s] %3.0f%%%s\033[K", what_.c_str(), bar.c_str(), 100 * share,
-               left.c_str());
+  std::fprintf(stderr, "\r%s [%s] %3.0f%%%s%s\033[K", what_.c_str(), bar.c_str(), 100 * share,
+               note.c_str(), left.c_str());
   std::fflush(stderr);
 }
 

@@ -9,10 +9,12 @@ namespace qact::cli {
 class ProgressBar {
  public:
   explicit ProgressBar(std::string what);
-  // Clears the line.
-  ~ProgressBar();
+  ~ProgressBar() { clear(); }
 
-  void show(double share);
+  // `note` follows the share done.
+  void show(double share, const std::string& note = "");
+  // Makes room for a line of text.
+  void clear();
 
  private:
   std::string what_;
