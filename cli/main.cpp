@@ -1,3 +1,5 @@
+#include <c10/util/Exception.h>
+
 #include <cstdio>
 #include <exception>
 
@@ -14,6 +16,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "qact: %s\n", error.what_without_backtrace());
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "qact: %s\n", error.what());
     return 1;
