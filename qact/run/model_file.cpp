@@ -1,0 +1,65 @@
+#include "qact/run/model_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include "qact/safetensors/torch/tensors.h"
+
+namespace qact::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+// safetensors' metadata are strings by name: the card is one of them.
+constexpr const char* kCard = "qact.model";
+
+// Calls visit(name, field) for each field of the card.
+template <class Card, class Visit>
+void visit_fields(Card& c, Visit visit) {
+  visit("model", c.model);
+  visit("activation", c.options.activation);
+  visit("placement", c.options.placement);
+  visit("early_stages", c.options.early_stages);
+  visit("norm", c.options.norm);
+  visit("classes", c.options.classes);
+  visit("channels", c.options.channels);
+  visit("image_size", c.options.image_size);
+  visit("mean", c.normalisation.mean);
+  visit("std", c.normalisation.std);
+  visit("data", c.data);
+  visit("loss", c.loss);
+  visit("class_names", c.class_names);
+  visit("epoch", c.epoch);
+}
+
+ModelCard parse_card(const std::string& text, const std::string& file) {
+  ModelCard card;
+  try {
+    const Json json = Json::parse(text);
+    visit_fields(card, [&](const char* name, auto& field) { json.at(name).get_to(field); });
+  } catch (const nlohmann::json::exception& error) {
+    safetensors::fail(file, std::string("a description in ") + kCard, error.what());
+  }
+  return card;
+}
+
+}  // namespace
+
+void save_model(const std::filesystem::path& path, const models::Network& network,
+                const ModelCard& card) {
+  Json json;
+  visit_fields(card, [&](const char* name, const auto& field) { json[name] = field; });
+  safetensors::write_tensors(path, safetensors::state_of(network), {{kCard, json.dump()}});
+}
+
+Model load_model(const std::filesystem::path& path) {
+  const safetensors::TensorFile file = safetensors::read_tensors(path);
+  const auto found = file.metadata.find(kCard);
+  if (found == file.metadata.end()) {
+    safetensors::fail(path.string(), std::string("metadata with ") + kCard, "none");
+  }
+  Model model{parse_card(found->second, path.string()), nullptr};
+  model.network = models::make(model.card.model, model.card.options);
+  safetensors::load_state(*model.network, file.tensors, path.string());
+  return model;
+}
+
+}  // namespace qact::run

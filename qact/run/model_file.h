@@ -1,0 +1,35 @@
+// A trained network in a file: the weights under their usual names, and in the metadata all
+// that is needed to build it again and to feed it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "qact/data/split.h"
+#include "qact/models/network.h"
+
+namespace qact::run {
+
+struct ModelCard {
+  std::string model;  // the network's name
+  models::Options options;
+  data::Moments normalisation;           // of the images it was trained on
+  std::string data;                      // the dataset's name
+  std::string loss;                      // it was trained with
+  std::vector<std::string> class_names;  // empty: numbers
+  int64_t epoch = 0;                     // epochs it was trained for
+};
+
+void save_model(const std::filesystem::path& path, const models::Network& network,
+                const ModelCard& card);
+
+struct Model {
+  ModelCard card;
+  std::shared_ptr<models::Network> network;  // on the CPU
+};
+// Throws, naming the file, where it is damaged or no model of ours.
+Model load_model(const std::filesystem::path& path);
+
+}  // namespace qact::run

@@ -1,0 +1,40 @@
+#include "qact/run/run_folder.h"
+
+#include <stdexcept>
+#include <vector>
+
+namespace qact::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+// NAME.XXXXXX, as AtomicFile calls a file that is yet to be finished.
+bool is_leftover_of(const std::string& name, const std::string& of) {
+  return name.size() == of.size() + 7 && name.starts_with(of + ".");
+}
+
+}  // namespace
+
+void RunFolder::check_free(const TrainConfig& config, bool resume) const {
+  if (!exists()) return;
+  if (!resume) {
+    throw std::runtime_error("[train] expected a folder without a run, got " + folder.string() +
+                             ", which has one: --resume goes on with it");
+  }
+  check_same_run(read_config(this->config()), config);
+}
+
+void RunFolder::prepare(const TrainConfig& config) const {
+  fs::create_directories(folder);
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    for (const fs::path& file : {this->config(), model(), best(), state(), rows()}) {
+      if (is_leftover_of(name, file.filename().string())) leftovers.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : leftovers) fs::remove(path);
+  write_config(this->config(), config);
+}
+
+}  // namespace qact::run

@@ -1,0 +1,147 @@
+#include "qact/run/train_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+
+#include "qact/results/atomic_file.h"
+
+namespace qact::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& expected,
+                         const std::string& got) {
+  throw std::invalid_argument("[train] expected --" + name + " " + expected + ", got " + got);
+}
+
+void one_of(const std::string& name, const std::string& value,
+            std::initializer_list<const char*> known) {
+  std::string all;
+  for (const char* each : known) {
+    if (value == each) return;
+    all += (all.empty() ? "" : ", ") + std::string(each);
+  }
+  refuse(name, "one of " + all, "'" + value + "'");
+}
+
+template <class Number>
+void within(const std::string& name, Number value, Number low, Number high) {
+  if (value >= low && value <= high) return;
+  const Json range = {low, high};
+  refuse(name, "within " + range.dump(), Json(value).dump());
+}
+
+void check_numbers(const TrainConfig& c) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  within<int64_t>("image-size", c.image_size, 0, 1 << 16);
+  within("validation", c.validation, 0.0, 0.9);
+  within<int64_t>("classes-per-batch", c.classes_per_batch, 2, kMost);
+  within<int64_t>("epochs", c.epochs, 1, kMost);
+  within<int64_t>("batch-size", c.batch_size, 2, kMost);
+  within<int64_t>("accumulate", c.accumulate, 1, kMost);
+  within("lr", c.lr, 0.0, 1e6);
+  within("momentum", c.momentum, 0.0, 1.0);
+  within("weight-decay", c.weight_decay, 0.0, 1e6);
+  within("lr-gamma", c.lr_gamma, 0.0, 1.0);
+  within<int64_t>("patience", c.patience, 0, kMost);
+  within<int64_t>("cooldown", c.cooldown, 0, kMost);
+  within("threshold", c.threshold, 0.0, 1.0);
+  within("min-lr", c.min_lr, 0.0, 1e6);
+  within("early-stopping", c.early_stopping, 0.0, 1.0);
+  within<int64_t>("early-stopping-patience", c.early_stopping_patience, 0, kMost);
+  within<int64_t>("threads", c.threads, 0, 4096);
+  within<int64_t>("workers", c.workers, 0, 4096);
+  within<int64_t>("save-every", c.save_every, 0, kMost);
+}
+
+void read_field(const Json& value, std::string& field) { field = value.get<std::string>(); }
+template <class Field>
+void read_field(const Json& value, Field& field) {
+  if (value.is_string() || value.is_null()) throw std::invalid_argument("a string");
+  field = value.get<Field>();
+}
+
+bool may_differ(const std::string& name) {
+  return name == "data-dir" || name == "workers" || name == "save-every";
+}
+
+}  // namespace
+
+void check(const TrainConfig& c) {
+  check_numbers(c);
+  one_of("augment", c.augment, {"none", "crop", "crop-flip", "augmix"});
+  one_of("opt", c.opt, {"sgd", "adam"});
+  one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});
+  one_of("eval-mode", c.eval_mode, {"tracked", "batch"});
+  if (c.nesterov && c.momentum == 0) refuse("momentum", "above 0 with --nesterov", "0");
+  if (!std::is_sorted(c.lr_steps.begin(), c.lr_steps.end())) {
+    refuse("lr-steps", "in ascending order", Json(c.lr_steps).dump());
+  }
+  const bool watches = c.lr_scheduler == "plateau" || c.early_stopping > 0;
+  if (watches && c.validation == 0) {
+    refuse("validation", "above 0 with the scheduler plateau or --early-stopping", "0");
+  }
+}
+
+Json to_json(const TrainConfig& config) {
+  Json json;
+  visit_fields(config,
+               [&](const char* name, const auto& field, const char*) { json[name] = field; });
+  return json;
+}
+
+TrainConfig train_config(const Json& json, const std::string& source) {
+  TrainConfig config;
+  size_t known = 0;
+  visit_fields(config, [&](const char* name, auto& field, const char*) {
+    if (!json.contains(name)) {
+      throw std::runtime_error("[train] " + source + ": expected '" + name + "', got none");
+    }
+    try {
+      read_field(json[name], field);
+    } catch (const std::exception&) {
+      throw std::runtime_error("[train] " + source + ": expected a value for '" + name + "', got " +
+                               json[name].dump());
+    }
+    ++known;
+  });
+  if (json.size() != known) {
+    throw std::runtime_error("[train] " + source + ": expected " + std::to_string(known) +
+                             " options, got " + std::to_string(json.size()));
+  }
+  return config;
+}
+
+void write_config(const std::filesystem::path& path, const TrainConfig& config) {
+  results::write_atomically(path, to_json(config).dump(2) + "\n");
+}
+
+TrainConfig read_config(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    throw std::runtime_error("[train] expected a readable JSON object, got " + path.string());
+  }
+  return train_config(json, path.string());
+}
+
+TrainConfig overlay(const TrainConfig& saved, const TrainConfig& config,
+                    const std::set<std::string>& given) {
+  Json merged = to_json(saved);
+  const Json newer = to_json(config);
+  for (const std::string& name : given) merged[name] = newer[name];
+  return train_config(merged, "the command line");
+}
+
+void check_same_run(const TrainConfig& saved, const TrainConfig& config) {
+  const Json before = to_json(saved), now = to_json(config);
+  for (const auto& [name, value] : before.items()) {
+    if (may_differ(name) || now[name] == value) continue;
+    refuse(name, "as the run began, " + value.dump(), now[name].dump());
+  }
+}
+
+}  // namespace qact::run

@@ -1,0 +1,234 @@
+#include "qact/run/trainer.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "qact/image/fail.h"
+#include "qact/metrics/retrieval.h"
+#include "qact/nn/quantile_activation.h"
+#include "qact/run/checkpoint.h"
+#include "qact/run/not_finite.h"
+
+namespace qact::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::shared_ptr<models::Network> make_network(const TrainConfig& c, const TrainingData& data) {
+  torch::manual_seed(c.seed);
+  models::Options options;
+  options.classes = data.split().classes;
+  options.channels = data.split().size.channels;
+  options.image_size = data.split().size.height;
+  options.activation = c.activation;
+  options.placement = c.placement;
+  options.early_stages = c.early_stages;
+  options.norm = c.norm;
+  const auto network = models::make(c.model, options);
+  network->to(torch::Device(c.device));
+  nn::set_context_mode(*network,
+                       c.eval_mode == "batch" ? nn::ContextMode::batch : nn::ContextMode::tracked);
+  return network;
+}
+
+losses::Loss make_loss(const TrainConfig& c) {
+  return losses::make(c.loss, {.margin = c.margin, .seeds = c.watershed_seeds});
+}
+
+// What a loss draws for its batch `number`, in a stream apart from the orders'.
+core::Random random_of(uint64_t seed, int64_t number) {
+  return {core::Random(seed, ~uint64_t{0}).bits(), static_cast<uint64_t>(number)};
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+
+}  // namespace
+
+Trainer::Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events)
+    : config_(config),
+      folder_(folder),
+      events_(events),
+      loss_(make_loss(config)),
+      data_(config, loss_.balanced),
+      steps_(data_.batches() / config.accumulate),
+      network_(make_network(config, data_)),
+      optimiser_(config, *network_),
+      schedule_(config, steps_) {}
+
+template <class Any, class Visit>
+void Trainer::visit_progress(Any& p, Visit visit) {
+  visit("epoch", p.epoch);
+  visit("step", p.step);
+  visit("loss_sum", p.loss_sum);
+  visit("best", p.best);
+  visit("best_epoch", p.best_epoch);
+  visit("finished", p.finished);
+}
+
+void Trainer::restore() {
+  const auto saved = load_state(folder_.state(), *network_, optimiser_);
+  visit_progress(progress_, [&](const char* name, auto& field) { saved.at(name).get_to(field); });
+  schedule_.load(saved.at("schedule"));
+  if (!fs::exists(folder_.rows())) return;
+  // The rows are written first: those of epochs that the state does not know come again.
+  for (results::Row& row : results::read_rows(folder_.rows())) {
+    if (row.value("epoch", int64_t{0}) <= progress_.epoch) rows_.push_back(std::move(row));
+  }
+}
+
+// The state last: it alone says where the run is, and all else is then at least as new. A run
+// that goes on from an older state writes the same again.
+void Trainer::save() {
+  nlohmann::ordered_json progress;
+  visit_progress(progress_, [&](const char* name, const auto& field) { progress[name] = field; });
+  progress["schedule"] = schedule_.state();
+  check_finite(*network_);
+  save_model(folder_.model(), *network_, card());
+  results::write_rows(folder_.rows(), rows_);
+  save_state(folder_.state(), *network_, optimiser_, progress);
+}
+
+ModelCard Trainer::card() const {
+  const data::Dataset& dataset = data_.dataset();
+  return {config_.model, network_->options(), dataset.normalisation, dataset.name,
+          config_.loss,  dataset.class_names, progress_.epoch};
+}
+
+TrainResult Trainer::run() {
+  first_step_ = steps_done();
+  TrainResult result;
+  while (!progress_.finished && !result.interrupted) {
+    result.interrupted = !train_epoch() || !end_epoch();
+    save();
+  }
+  result.stopped_early = schedule_.exhausted();
+  result.epochs = progress_.epoch;
+  result.steps = steps_done();
+  if (progress_.best_epoch > 0) result.best = progress_.best;
+  result.best_epoch = progress_.best_epoch;
+  return result;
+}
+
+bool Trainer::train_epoch() {
+  network_->train();
+  images_ = 0;
+  epoch_start_ = std::chrono::steady_clock::now();
+  if (progress_.step < steps_) data_.start(progress_.epoch, progress_.step * config_.accumulate);
+  while (progress_.step < steps_) {
+    progress_.loss_sum += take_step();
+    progress_.step += 1;
+    images_ += data_.batch_size() * config_.accumulate;
+    if (!report()) return false;
+    if (config_.save_every > 0 && steps_done() % config_.save_every == 0) save();
+  }
+  return true;
+}
+
+double Trainer::take_step() {
+  optimiser_.zero_grad();
+  double sum = 0;
+  for (int64_t i = 0; i < config_.accumulate; ++i) {
+    const Batch batch = data_.next();
+    const torch::Tensor loss = loss_of(batch, steps_done() * config_.accumulate + i);
+    const double value = loss.item<double>();
+    if (!std::isfinite(value)) stop_at(batch, value);
+    (loss / config_.accumulate).backward();
+    sum += value;
+  }
+  optimiser_.step(schedule_.lr(progress_.epoch, progress_.step));
+  return sum / static_cast<double>(config_.accumulate);
+}
+
+torch::Tensor Trainer::loss_of(const Batch& batch, int64_t number) {
+  const models::Output output = network_->forward(batch.images);
+  core::Random random = random_of(config_.seed, number);
+  return loss_.value({output.embedding, output.logits, batch.labels}, random);
+}
+
+void Trainer::stop_at(const Batch& batch, double loss) {
+  const std::string where = first_not_finite(*network_, [&] { network_->forward(batch.images); });
+  image::fail("train", "expected a finite loss, got ", loss, " at step ", steps_done() + 1,
+              " (epoch ", progress_.epoch + 1, "): the first output that is not finite is that of ",
+              where.empty() ? "the loss " + config_.loss : where);
+}
+
+bool Trainer::report() {
+  if (!events_.step) return true;
+  const auto left = static_cast<double>(config_.epochs * steps_ - first_step_);
+  const auto done = static_cast<double>(steps_done() - first_step_);
+  return events_.step({progress_.epoch + 1, left > 0 ? done / left : 1, images_per_second()});
+}
+
+double Trainer::images_per_second() const {
+  return static_cast<double>(images_) / seconds_since(epoch_start_);
+}
+
+bool Trainer::end_epoch() {
+  check_finite(*network_);
+  Progress& p = progress_;
+  const double speed = images_per_second();
+  results::Row row = {{"kind", "epoch"},
+                      {"epoch", p.epoch + 1},
+                      {"step", steps_done()},
+                      {"lr", schedule_.lr(p.epoch, steps_ - 1)},
+                      {"loss", p.loss_sum / static_cast<double>(steps_)}};
+  bool best = false;
+  if (data_.validation_images() > 0) {
+    const std::optional<Validation> found = validate();
+    if (!found) return false;
+    best = found->accuracy > p.best;
+    row["val_loss"] = found->loss;
+    row["val_accuracy"] = found->accuracy;
+    row["best"] = best;
+    if (best) {
+      p.best = found->accuracy;
+      p.best_epoch = p.epoch + 1;
+    }
+    schedule_.end_epoch(found->accuracy);
+  }
+  row["images_per_s"] = rounded(speed, 0.1);
+  row["seconds"] = rounded(seconds_since(epoch_start_), 0.01);
+  p.epoch += 1;
+  p.step = 0;
+  p.loss_sum = 0;
+  p.finished = p.epoch == config_.epochs || schedule_.exhausted();
+  rows_.push_back(row);
+  if (best) save_model(folder_.best(), *network_, card());
+  if (events_.epoch) events_.epoch(row);
+  return true;
+}
+
+std::optional<Trainer::Validation> Trainer::validate() {
+  const torch::NoGradGuard no_grad;
+  network_->eval();
+  Validation sum;
+  std::vector<torch::Tensor> embeddings, labels;
+  data_.start_validation();
+  for (int64_t number = 0; const std::optional<Batch> batch = data_.next_validation(); ++number) {
+    const models::Output output = network_->forward(batch->images);
+    const auto count = static_cast<double>(batch->labels.size(0));
+    core::Random random = random_of(config_.seed, -1 - number);
+    sum.loss +=
+        count *
+        loss_.value({output.embedding, output.logits, batch->labels}, random).item<double>();
+    if (loss_.balanced) {
+      embeddings.push_back(output.embedding.cpu());
+      labels.push_back(batch->labels.cpu().clone());
+    } else {
+      sum.accuracy += (output.logits.argmax(1) == batch->labels).sum().item<double>();
+    }
+    if (!report()) return std::nullopt;
+  }
+  const auto images = static_cast<double>(data_.validation_images());
+  const double accuracy = loss_.balanced
+                              ? metrics::map_at_k(torch::cat(embeddings), torch::cat(labels), 1).map
+                              : sum.accuracy / images;
+  return Validation{accuracy, sum.loss / images};
+}
+
+}  // namespace qact::run

@@ -1,0 +1,148 @@
+#include "qact/run/training_data.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "qact/core/random.h"
+#include "qact/image/fail.h"
+#include "qact/losses/balanced_order.h"
+
+namespace qact::run {
+
+using image::fail;
+
+namespace {
+
+void shuffle(std::vector<int64_t>* items, core::Random random) {
+  for (size_t i = items->size(); i > 1; --i) {
+    std::swap((*items)[i - 1], (*items)[static_cast<size_t>(random.uniform() * i)]);
+  }
+}
+
+data::Augmentation augmentation(const std::string& name) {
+  data::Augmentation out;
+  if (name == "none") return out;
+  out.pad = 4;
+  out.flip = name != "crop";
+  out.mix = name == "augmix";
+  return out;
+}
+
+data::Opened open(const TrainConfig& c) {
+  const int size = static_cast<int>(c.image_size);
+  return data::open_dataset(c.data, data::data_folder(c.data_dir), {.resize = size, .crop = size});
+}
+
+// Batches of about the same size, the last one too: a batch may be a context.
+int64_t even_batch(int64_t images, int64_t most) {
+  const int64_t batches = (images + most - 1) / most;
+  return batches > 0 ? (images + batches - 1) / batches : most;
+}
+
+}  // namespace
+
+Feed::Feed(const data::Split& split, data::LoaderOptions options, torch::Device device)
+    : size_(split.size), device_(device), loader_(split, options, slots(split, options)) {}
+
+std::vector<data::Batch> Feed::slots(const data::Split& split, const data::LoaderOptions& options) {
+  std::vector<data::Batch> result;
+  for (int i = 0; i < options.workers + 1; ++i) {
+    const auto memory = torch::TensorOptions().pinned_memory(device_.is_cuda());
+    memory_.push_back(torch::empty({options.batch_size * split.size.values()}, memory));
+    memory_.push_back(torch::empty({options.batch_size}, memory.dtype(torch::kLong)));
+    result.push_back({memory_[2 * i].data_ptr<float>(), memory_[2 * i + 1].data_ptr<int64_t>()});
+  }
+  return result;
+}
+
+void Feed::start(int64_t epoch, std::vector<int64_t> order, int64_t first) {
+  loader_.start(epoch, std::move(order), first);
+}
+
+std::optional<Batch> Feed::next() {
+  const data::Batch* batch = loader_.next();
+  if (!batch) return std::nullopt;
+  const auto images = torch::from_blob(
+      batch->images, {batch->count, size_.channels, size_.height, size_.width}, torch::kFloat);
+  const auto labels = torch::from_blob(batch->labels, {batch->count}, torch::kLong);
+  return Batch{images.to(device_), labels.to(device_)};
+}
+
+Holdout hold_out(int64_t count, double share, uint64_t seed) {
+  std::vector<int64_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  shuffle(&order, core::Random(seed, 0));
+  const auto held = order.begin() + std::llround(share * static_cast<double>(count));
+  return {{held, order.end()}, {order.begin(), held}};
+}
+
+TrainingData::TrainingData(const TrainConfig& config, bool balanced)
+    : config_(config),
+      balanced_(balanced),
+      opened_(open(config)),
+      split_(opened_.read({})),
+      indices_(hold_out(split_.count(), config.validation, config.split_seed)),
+      batch_size_(balanced ? config.batch_size / classes_in_batch() * classes_in_batch()
+                           : config.batch_size) {
+  const int64_t least = batch_size_ * config.accumulate;
+  if (split_.size.height != split_.size.width) {
+    fail("train", "expected square images, got ", split_.size.height, "x", split_.size.width,
+         " in ", config.data);
+  }
+  if (balanced && batch_size_ < 2 * classes_in_batch()) {
+    fail("train", "expected --batch-size of at least 2 samples of ", classes_in_batch(),
+         " classes for the loss ", config.loss, ", got ", config.batch_size);
+  }
+  if (images() < least) {
+    fail("train", "expected at least ", least, " training images for one step, got ", images());
+  }
+  data::LoaderOptions options;
+  options.batch_size = batch_size_;
+  options.drop_last = true;
+  options.workers = static_cast<int>(config.workers);
+  options.seed = config.seed;
+  options.augmentation = augmentation(config.augment);
+  options.normalisation = opened_.dataset.normalisation;
+  const torch::Device device(config.device);
+  train_.emplace(split_, options, device);
+  options.batch_size = even_batch(validation_images(), config.batch_size);
+  options.drop_last = false;
+  options.augmentation = {};
+  validation_.emplace(split_, options, device);
+}
+
+int64_t TrainingData::classes_in_batch() const {
+  return std::min<int64_t>(config_.classes_per_batch, split_.classes);
+}
+
+int64_t TrainingData::batches() const { return images() / batch_size_; }
+
+std::vector<int64_t> TrainingData::order(int64_t epoch) const {
+  core::Random random(config_.seed, epoch);
+  std::vector<int64_t> order = indices_.train;
+  if (!balanced_) {
+    shuffle(&order, random);
+    return order;
+  }
+  std::vector<int64_t> labels;
+  for (const int64_t index : indices_.train) labels.push_back(split_.labels[index]);
+  const int64_t classes = classes_in_batch();
+  const std::vector<int64_t> positions =
+      losses::balanced_order(labels, classes, batch_size_ / classes, random.bits());
+  order.clear();
+  for (const int64_t position : positions) order.push_back(indices_.train[position]);
+  return order;
+}
+
+void TrainingData::start(int64_t epoch, int64_t first) {
+  train_->start(epoch, order(epoch), first);
+}
+
+Batch TrainingData::next() { return train_->next().value(); }
+
+void TrainingData::start_validation() { validation_->start(0, indices_.validation, 0); }
+
+}  // namespace qact::run

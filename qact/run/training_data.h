@@ -1,0 +1,76 @@
+// The images that a run trains on and those that it chooses by, as batches of tensors. Both
+// are of the training part: the test part is not read.
+#pragma once
+
+#include <torch/types.h>
+
+#include <optional>
+#include <vector>
+
+#include "qact/data/dataset.h"
+#include "qact/data/loader.h"
+#include "qact/run/train_config.h"
+
+namespace qact::run {
+
+struct Batch {
+  torch::Tensor images, labels;
+};
+
+// A loader whose batches are tensors on a device.
+class Feed {
+ public:
+  Feed(const data::Split& split, data::LoaderOptions options, torch::Device device);
+
+  void start(int64_t epoch, std::vector<int64_t> order, int64_t first);
+  // Valid until the next call; none at the end.
+  std::optional<Batch> next();
+
+ private:
+  std::vector<data::Batch> slots(const data::Split& split, const data::LoaderOptions& options);
+
+  image::Size size_;
+  torch::Device device_;
+  std::vector<torch::Tensor> memory_;
+  data::Loader loader_;
+};
+
+// Indices of the images, at random by `seed`: round(share * count) of them are held out.
+struct Holdout {
+  std::vector<int64_t> train, validation;
+};
+Holdout hold_out(int64_t count, double share, uint64_t seed);
+
+class TrainingData {
+ public:
+  // `balanced`: every batch has equally many samples of several classes.
+  TrainingData(const TrainConfig& config, bool balanced);
+
+  const data::Dataset& dataset() const { return opened_.dataset; }
+  const data::Split& split() const { return split_; }
+  int64_t images() const { return static_cast<int64_t>(indices_.train.size()); }
+  int64_t validation_images() const { return static_cast<int64_t>(indices_.validation.size()); }
+  int64_t batch_size() const { return batch_size_; }
+  int64_t batches() const;  // in an epoch
+
+  // Batches of an epoch, from `first` on. Its order depends on the seed and the epoch alone.
+  void start(int64_t epoch, int64_t first);
+  Batch next();
+
+  void start_validation();
+  std::optional<Batch> next_validation() { return validation_->next(); }
+
+ private:
+  int64_t classes_in_batch() const;
+  std::vector<int64_t> order(int64_t epoch) const;
+
+  const TrainConfig config_;
+  const bool balanced_;
+  const data::Opened opened_;
+  const data::Split split_;
+  const Holdout indices_;
+  const int64_t batch_size_;
+  std::optional<Feed> train_, validation_;
+};
+
+}  // namespace qact::run

@@ -1,0 +1,107 @@
+#include "qact/run/train_config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include "tests/results/scratch_folder.h"
+
+namespace qact::run {
+namespace {
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+void expect_in(const std::string& part, const std::string& message) {
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(TrainConfig, ComesBackFromItsFile) {
+  const ScratchFolder scratch;
+  TrainConfig config;
+  config.data = "a \"name\"";
+  config.lr = 0.1 + 0.2;
+  config.seed = ~uint64_t{0};
+  config.nesterov = true;
+  config.lr_steps = {3, 5};
+  write_config(scratch.path / "config.json", config);
+  const TrainConfig found = read_config(scratch.path / "config.json");
+  EXPECT_EQ(to_json(found), to_json(config));
+  EXPECT_EQ(found.lr, config.lr);
+  EXPECT_EQ(found.seed, config.seed);
+}
+
+TEST(TrainConfig, NamesWhatIsWrongInAFile) {
+  auto json = to_json({});
+  json.erase("lr");
+  expect_in("run.json: expected 'lr', got none",
+            message_of([&] { train_config(json, "run.json"); }));
+  json = to_json({});
+  json["lr"] = "fast";
+  expect_in("a value for 'lr', got \"fast\"", message_of([&] { train_config(json, "x"); }));
+  json = to_json({});
+  json["extra"] = 1;
+  expect_in("options, got", message_of([&] { train_config(json, "x"); }));
+  const ScratchFolder scratch;
+  std::ofstream(scratch.path / "config.json") << "{\"data\": \"mni";
+  expect_in("config.json", message_of([&] { read_config(scratch.path / "config.json"); }));
+}
+
+TEST(TrainConfig, RefusesValues) {
+  const struct {
+    std::function<void(TrainConfig&)> change;
+    const char* message;
+  } cases[] = {
+      {[](TrainConfig& c) { c.epochs = 0; }, "--epochs"},
+      {[](TrainConfig& c) { c.batch_size = 1; }, "--batch-size"},
+      {[](TrainConfig& c) { c.accumulate = 0; }, "--accumulate"},
+      {[](TrainConfig& c) { c.validation = 1; }, "--validation"},
+      {[](TrainConfig& c) { c.lr = std::nan(""); }, "--lr"},
+      {[](TrainConfig& c) { c.opt = "lion"; }, "--opt one of sgd, adam, got 'lion'"},
+      {[](TrainConfig& c) { c.augment = "cutout"; }, "--augment one of"},
+      {[](TrainConfig& c) { c.lr_scheduler = "warm"; }, "--lr-scheduler one of"},
+      {[](TrainConfig& c) { c.eval_mode = "prior"; }, "--eval-mode one of"},
+      {[](TrainConfig& c) { c.lr_steps = {3, 2}; }, "--lr-steps in ascending order, got [3,2]"},
+      {[](TrainConfig& c) { c.nesterov = true, c.momentum = 0; }, "--momentum above 0"},
+      {[](TrainConfig& c) { c.lr_scheduler = "plateau", c.validation = 0; }, "--validation above"},
+      {[](TrainConfig& c) { c.early_stopping = 0.1, c.validation = 0; }, "--validation above"},
+  };
+  EXPECT_NO_THROW(check(TrainConfig()));
+  for (const auto& each : cases) {
+    TrainConfig config;
+    each.change(config);
+    expect_in(each.message, message_of([&] { check(config); }));
+  }
+}
+
+TEST(TrainConfig, GivenOptionsOverlayTheSavedOnes) {
+  TrainConfig saved, given;
+  saved.lr = 0.3;
+  saved.epochs = 7;
+  given.lr = 0.4;
+  given.epochs = 9;
+  const TrainConfig merged = overlay(saved, given, {"lr"});
+  EXPECT_EQ(merged.lr, 0.4);
+  EXPECT_EQ(merged.epochs, 7);
+}
+
+TEST(TrainConfig, AnotherRunIsTold) {
+  TrainConfig saved, now;
+  now.workers = 7;
+  now.data_dir = "elsewhere";
+  now.save_every = 3;
+  EXPECT_NO_THROW(check_same_run(saved, now));
+  now.lr = 0.7;
+  expect_in("--lr as the run began, 0.1, got 0.7", message_of([&] { check_same_run(saved, now); }));
+}
+
+}  // namespace
+}  // namespace qact::run

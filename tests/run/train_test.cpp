@@ -1,0 +1,194 @@
+#include "qact/run/train.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "qact/run/model_file.h"
+#include "tests/run/train_folder.h"
+
+namespace qact::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+void expect_in(const std::string& part, const std::string& message) {
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+struct Case {
+  const char* name;
+  void (*change)(TrainConfig& config);
+};
+const Case kCases[] = {
+    {"onecycle", [](TrainConfig&) {}},
+    {"adam and watershed",
+     [](TrainConfig& c) {
+       c.opt = "adam", c.lr = 1e-3, c.lr_scheduler = "plateau", c.patience = 0;
+       c.cooldown = 0, c.loss = "watershed", c.eval_mode = "batch";
+     }},
+    {"triplets, accumulated",
+     [](TrainConfig& c) {
+       c.loss = "triplet", c.accumulate = 2, c.nesterov = true, c.lr_scheduler = "cosine";
+       c.activation = "relu", c.augment = "crop-flip", c.save_every = 1;
+     }},
+};
+
+// The oracle is a run that was never stopped.
+TEST(Train, GoesOnFromEveryStepBitForBit) {
+  const TrainFolder scratch;
+  for (const Case& each : kCases) {
+    TrainConfig config = scratch.config();
+    each.change(config);
+    const RunFolder whole = scratch.run(std::string(each.name) + " whole");
+    int calls = 1 << 20;
+    ASSERT_FALSE(train(config, whole, false, stop_after(&calls)).interrupted);
+    const int all = (1 << 20) - calls;
+    EXPECT_GE(all, 3 * (config.accumulate == 2 ? 2 : 4) + 3);
+    const RunFolder run = scratch.run(std::string(each.name) + " stopped");
+    // Starts of 2 calls, then of 3: every kind of place comes up.
+    TrainResult result;
+    int starts = 0;
+    do {
+      calls = 2 + starts % 2;
+      result = train(config, run, true, stop_after(&calls));
+      ASSERT_LT(++starts, 2 * all) << each.name;
+    } while (result.interrupted);
+    EXPECT_GT(starts, all / 4);
+    for (const auto& [a, b] : {std::pair(whole.model(), run.model()),
+                               {whole.best(), run.best()},
+                               {whole.state(), run.state()}}) {
+      EXPECT_TRUE(contents(a) == contents(b)) << each.name << ": " << a.filename();
+    }
+    EXPECT_EQ(results::read_rows(run.rows()).size(), 3u);
+  }
+}
+
+TEST(Train, DoesNotDependOnTheWorkers) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.augment = "crop-flip";
+  train(config, scratch.run("none"), false);
+  config.workers = 3;
+  train(config, scratch.run("three"), false);
+  EXPECT_TRUE(contents(scratch.run("none").state()) == contents(scratch.run("three").state()));
+}
+
+TEST(Train, LearnsAndLeavesAModelThatCanBeUsed) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.epochs = 6;
+  const RunFolder run = scratch.run("run");
+  results::Rows told;
+  TrainEvents events;
+  events.epoch = [&](const results::Row& row) { told.push_back(row); };
+  const TrainResult result = train(config, run, false, events);
+  EXPECT_GE(result.best.value(), 0.9);
+  EXPECT_EQ(result.steps, 24);
+  EXPECT_EQ(told, results::read_rows(run.rows()));
+  EXPECT_LT(told.back()["loss"].get<double>(), told.front()["loss"].get<double>());
+
+  const Model model = load_model(run.best());
+  EXPECT_EQ(model.card.model, "mlp");
+  EXPECT_EQ(model.card.options.activation, "qact");
+  EXPECT_EQ(model.card.options.classes, 3);
+  EXPECT_EQ(model.card.options.channels, 1);
+  EXPECT_EQ(model.card.options.image_size, 16);
+  EXPECT_EQ(model.card.data, "data");
+  EXPECT_EQ(model.card.epoch, result.best_epoch);
+  ASSERT_EQ(model.card.normalisation.mean.size(), 1u);
+  EXPECT_GT(model.card.normalisation.std[0], 0);
+  const models::Output output = model.network->forward(torch::zeros({2, 1, 16, 16}));
+  EXPECT_EQ(output.logits.sizes(), (std::vector<int64_t>{2, 3}));
+}
+
+TEST(Train, WithoutHeldOutImagesThereIsNoBest) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.validation = 0;
+  config.epochs = 1;
+  const TrainResult result = train(config, scratch.run("run"), false);
+  EXPECT_EQ(result.steps, 5);
+  EXPECT_FALSE(result.best.has_value());
+  EXPECT_FALSE(fs::exists(scratch.run("run").best()));
+}
+
+TEST(Train, StopsEarly) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.epochs = 50;
+  config.early_stopping = 1;
+  config.early_stopping_patience = 1;
+  const TrainResult result = train(config, scratch.run("run"), false);
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_EQ(result.epochs, 3);
+  // A finished run has nothing left to do.
+  EXPECT_EQ(train(config, scratch.run("run"), true).epochs, 3);
+}
+
+TEST(Train, ALossThatIsNotFiniteNamesStepAndLayer) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  // The weights grow by 1e12 each step.
+  config.lr = config.weight_decay = 1e6;
+  config.lr_scheduler = "constant";
+  config.batch_size = 6;
+  const std::string message = message_of([&] { train(config, scratch.run("run"), false); });
+  expect_in("[train] expected a finite loss, got ", message);
+  expect_in(" (epoch 1): the first output that is not finite is that of layer fc", message);
+  EXPECT_FALSE(fs::exists(scratch.run("run").state()));
+}
+
+TEST(Train, RefusesAFolderWithAnotherRun) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.epochs = 1;
+  const RunFolder run = scratch.run("run");
+  train(config, run, false);
+  const std::string before = contents(run.state());
+  expect_in("which has one: --resume goes on", message_of([&] { train(config, run, false); }));
+  config.lr = 0.5;
+  expect_in("--lr as the run began, 0.01, got 0.5", message_of([&] { train(config, run, true); }));
+  EXPECT_TRUE(contents(run.state()) == before);
+}
+
+TEST(Train, LeavesNoFolderWhereItCannotBegin) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.batch_size = 80;
+  expect_in("at least 80 training images for one step, got 72",
+            message_of([&] { train(config, scratch.run("run"), false); }));
+  EXPECT_FALSE(fs::exists(scratch.path / "run"));
+}
+
+TEST(Train, TellsADamagedState) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.epochs = 2;
+  const RunFolder run = scratch.run("run");
+  int calls = 3;
+  ASSERT_TRUE(train(config, run, false, stop_after(&calls)).interrupted);
+  const std::string whole = contents(run.state());
+  const auto attempt = [&](const std::string& bytes) {
+    std::ofstream(run.state(), std::ios::binary) << bytes;
+    return message_of([&] { train(config, run, true); });
+  };
+  std::string flipped = whole;
+  flipped[flipped.size() / 2] ^= 4;
+  expect_in("state.safetensors: expected the checksum", attempt(flipped));
+  expect_in("state.safetensors", attempt(whole.substr(0, whole.size() - 5)));
+  expect_in("state.safetensors", attempt(""));
+  EXPECT_EQ(attempt(whole), "nothing was thrown");
+}
+
+}  // namespace
+}  // namespace qact::run
