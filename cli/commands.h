@@ -9,5 +9,6 @@ namespace qact::cli {
 void setup_corrupt(CLI::App& app);
 void setup_data(CLI::App& app);
 void setup_toy(CLI::App& app);
+void setup_train(CLI::App& app);
 
 }  // namespace qact::cli

@@ -1,0 +1,165 @@
+// qact train: trains a network in a folder of its own, which it can be stopped in and gone on
+// with.
+#include "qact/run/train.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/progress_bar.h"
+
+namespace qact::cli {
+namespace {
+
+struct TrainCommand {
+  run::TrainConfig config;
+  std::string file;  // TOML
+  std::string output;
+  bool resume = false;
+  CLI::App* app = nullptr;
+};
+
+CLI::Option* option(const TrainCommand& train, const std::string& name) {
+  return train.app->get_option("--" + name);
+}
+
+template <class Field>
+void add(CLI::App& app, const std::string& name, Field& field, const char* help) {
+  app.add_option("--" + name, field, help)->take_last();
+}
+void add(CLI::App& app, const std::string& name, std::vector<int64_t>& field, const char* help) {
+  app.add_option("--" + name, field, help);
+}
+void add(CLI::App& app, const std::string& name, bool& field, const char* help) {
+  app.add_flag("--" + name, field, help);
+}
+
+std::set<std::string> config_names() {
+  std::set<std::string> names;
+  run::TrainConfig config;
+  run::visit_fields(config, [&](const char* name, auto&, const char*) { names.insert(name); });
+  return names;
+}
+
+// Sets the options that the file has and the command line has not.
+void read_toml(const TrainCommand& train) {
+  if (train.file.empty()) return;
+  const std::set<std::string> known = config_names();
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_file(train.file)) {
+    if (!item.parents.empty() || !known.contains(item.name)) {
+      throw CLI::ConfigError("[train] " + train.file + ": expected the name of an option, got " +
+                             item.fullname());
+    }
+    CLI::Option* const target = option(train, item.name);
+    if (target->count() > 0) continue;
+    for (const std::string& input : item.inputs) target->add_result(input);
+    target->run_callback();
+  }
+}
+
+// The fields that were given, by a flag or in the file.
+std::set<std::string> given(const TrainCommand& train) {
+  std::set<std::string> names = config_names();
+  std::erase_if(names, [&](const std::string& name) { return option(train, name)->count() == 0; });
+  return names;
+}
+
+void print_epoch(const results::Row& row, int64_t epochs) {
+  const auto number = [&](const char* name) { return row.at(name).get<double>(); };
+  std::printf("epoch %3.0f/%lld  loss %.4f", number("epoch"), static_cast<long long>(epochs),
+              number("loss"));
+  if (row.contains("val_accuracy"))
+    std::printf("  validation %.2f%%", 100 * number("val_accuracy"));
+  std::printf("  lr %.3g  %.0f images/s", number("lr"), number("images_per_s"));
+  std::printf("%s\n", row.value("best", false) ? "  best" : "");
+  std::fflush(stdout);
+}
+
+// The bar at most ten times a second.
+class Throttle {
+ public:
+  bool ready() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(100)) return false;
+    last_ = now;
+    return true;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_;
+};
+
+run::TrainResult train_with_progress(const TrainCommand& train, const run::RunFolder& folder) {
+  const InterruptGuard guard;
+  ProgressBar bar("train");
+  Throttle throttle;
+  run::TrainEvents events;
+  events.step = [&](const run::TrainStatus& status) {
+    if (throttle.ready()) {
+      bar.show(status.share,
+               ", " + std::to_string(std::lround(status.images_per_second)) + " images/s");
+    }
+    return !guard.interrupted();
+  };
+  events.epoch = [&](const results::Row& row) {
+    bar.clear();
+    print_epoch(row, train.config.epochs);
+  };
+  return run::train(train.config, folder, train.resume, events);
+}
+
+void run_train_command(const TrainCommand& train) {
+  const auto start = std::chrono::steady_clock::now();
+  const run::RunFolder folder{train.output};
+  const run::TrainResult result = train_with_progress(train, folder);
+  if (result.interrupted) {
+    throw std::runtime_error("interrupted after step " + std::to_string(result.steps) +
+                             ", which is saved: the same command with --resume goes on");
+  }
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  std::printf("%s after %lld epochs in %s", result.stopped_early ? "stopped early" : "done",
+              static_cast<long long>(result.epochs), duration(spent.count()).c_str());
+  if (result.best) {
+    std::printf("; best validation accuracy %.2f%% in epoch %lld", 100 * *result.best,
+                static_cast<long long>(result.best_epoch));
+  }
+  std::printf("; the run is %s\n", train.output.c_str());
+}
+
+}  // namespace
+
+void setup_train(CLI::App& app) {
+  auto train = std::make_shared<TrainCommand>();
+  train->app = app.add_subcommand("train", "Train a network, in a folder of its own");
+  CLI::App& command = *train->app;
+  command.option_defaults()->always_capture_default();
+  command.add_option("--output", train->output, "Folder of the run")->required();
+  command.add_option("--config", train->file, "TOML file of the options below; flags win")
+      ->check(CLI::ExistingFile);
+  command.add_flag("--resume", train->resume,
+                   "Go on with the run in --output, if there is one, as it was configured");
+  run::visit_fields(train->config, [&](const char* name, auto& field, const char* help) {
+    add(command, name, field, help);
+  });
+  command.callback([train] {
+    read_toml(*train);
+    const run::RunFolder folder{train->output};
+    try {
+      if (train->resume && folder.exists()) {
+        const run::TrainConfig saved = run::read_config(folder.config());
+        train->config = run::overlay(saved, train->config, given(*train));
+        run::check_same_run(saved, train->config);
+      }
+      run::check(train->config);
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(error.what());
+    }
+    run_train_command(*train);
+  });
+}
+
+}  // namespace qact::cli

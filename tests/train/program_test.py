@@ -1,0 +1,154 @@
+"""`qact train` as a user meets it: options, messages, files, and kills at any moment.
+
+KILLS=100 kills that many times instead of a few.
+"""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+RECIPES = pathlib.Path(__file__).parents[2] / "recipes"
+KILLS = int(os.environ.get("KILLS", 4))
+
+
+def write_bands(folder, part, count, side=16):
+    """Grey images of 3 classes, each with a brighter band of its own, as idx files."""
+    noise = random.Random(1)
+    images = bytearray()
+    for i in range(count):
+        for p in range(side * side):
+            images.append(noise.randrange(128) + (100 if p * 3 // (side * side) == i % 3 else 0))
+    folder.mkdir(exist_ok=True)
+    (folder / f"{part}-images-idx3-ubyte").write_bytes(
+        struct.pack(">4B3I", 0, 0, 8, 3, count, side, side) + images)
+    (folder / f"{part}-labels-idx1-ubyte").write_bytes(
+        struct.pack(">4BI", 0, 0, 8, 1, count) + bytes(i % 3 for i in range(count)))
+
+
+class TrainProgram(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        write_bands(self.folder / "data", "train", 150)
+        write_bands(self.folder / "data", "t10k", 3)
+        self.quick = ["--data", str(self.folder / "data"), "--model", "mlp", "--epochs", "3",
+                      "--batch-size", "20", "--lr", "0.01", "--threads", "1", "--workers", "1"]
+
+    def command(self, run, *words):
+        return [PROGRAM, "train", "--output", str(self.folder / run), *map(str, words)]
+
+    def train(self, run, *words):
+        return subprocess.run(self.command(run, *words), capture_output=True, text=True, timeout=600)
+
+    def weights(self, run):
+        return [(self.folder / run / f"{name}.safetensors").read_bytes()
+                for name in ("model", "best", "state")]
+
+    def config(self, run):
+        return json.loads((self.folder / run / "config.json").read_text())
+
+    def test_a_run_is_a_folder_and_a_line_per_epoch(self):
+        done = self.train("run", *self.quick)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 4, lines)
+        self.assertRegex(lines[0], r"^epoch   1/3  loss [\d.]+  validation [\d.]+%  lr .* images/s")
+        self.assertRegex(lines[3], r"^done after 3 epochs in .*; the run is .*/run$")
+        self.assertEqual(sorted(p.name for p in (self.folder / "run").iterdir()),
+                         ["best.safetensors", "config.json", "model.safetensors",
+                          "state.safetensors", "train.jsonl"])
+        rows = (self.folder / "run" / "train.jsonl").read_text().splitlines()
+        self.assertEqual([json.loads(row)["epoch"] for row in rows], [1, 2, 3])
+
+    def test_flags_win_over_the_file_and_the_file_over_defaults(self):
+        (self.folder / "own.toml").write_text(
+            'epochs = 1\nlr = 0.5\nopt = "adam"\nnesterov = true\nlr-steps = [3, 5]\n')
+        self.assertEqual(self.train("run", "--config", self.folder / "own.toml", *self.quick[:4],
+                                    "--lr", "0.25", "--batch-size", "20").returncode, 0)
+        config = self.config("run")
+        self.assertEqual(
+            [config[name] for name in ("lr", "opt", "epochs", "nesterov", "lr-steps", "momentum")],
+            [0.25, "adam", 1, True, [3, 5], 0.9])
+
+    def test_the_recipes_are_accepted(self):
+        for recipe in sorted(RECIPES.glob("*.toml")):
+            done = self.train(recipe.stem, "--config", recipe, *self.quick[:4], "--epochs", "1",
+                              "--batch-size", "20")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), recipe)
+            self.assertEqual(self.config(recipe.stem)["split-seed"], 42)
+
+    def test_wrong_use(self):
+        (self.folder / "own.toml").write_text("learning = 1\n")
+        for words, message in (
+                ([], "--output"),
+                (["--output", "x", "--opt", "lion"], "--opt one of sgd, adam, got 'lion'"),
+                (["--output", "x", "--config", str(self.folder / "own.toml")], "learning")):
+            done = subprocess.run([PROGRAM, "train", *words], capture_output=True, text=True,
+                                  timeout=60)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(message, done.stdout + done.stderr)
+        done = self.train("run", *self.quick, "--model", "nothing")
+        self.assertIn("nothing", done.stderr)
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_resume_keeps_the_configuration(self):
+        self.assertEqual(self.train("run", *self.quick).returncode, 0)
+        again = self.train("run", *self.quick)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("--resume", again.stderr)
+        self.assertEqual(self.train("run", "--resume").returncode, 0)
+        other = self.train("run", "--resume", "--lr", "0.3")
+        self.assertEqual(other.returncode, 2, other)
+        self.assertIn("--lr as the run began, 0.01, got 0.3", other.stdout + other.stderr)
+
+    def test_goes_on_after_kills_at_any_moment(self):
+        start = time.monotonic()
+        self.assertEqual(self.train("whole", *self.quick, "--save-every", "2").returncode, 0)
+        whole = time.monotonic() - start
+        moments = random.Random(5)
+        killed = 0
+        attempts = 0
+        while killed < KILLS and attempts < 20 * KILLS:
+            attempts += 1
+            process = subprocess.Popen(
+                self.command("killed", *self.quick, "--save-every", "2", "--resume"),
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            time.sleep(moments.uniform(0, whole))
+            process.kill()
+            killed += process.wait() == -signal.SIGKILL
+            message = process.communicate()[1]
+            self.assertIn(process.returncode, (0, -signal.SIGKILL), message)
+            if process.returncode == 0:  # finished: start over
+                self.assertEqual(self.weights("killed"), self.weights("whole"))
+                (self.folder / "killed" / "config.json").unlink()
+                (self.folder / "killed" / "state.safetensors").unlink()
+        done = self.train("killed", *self.quick, "--save-every", "2", "--resume")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.weights("killed"), self.weights("whole"))
+        self.assertEqual(len(list((self.folder / "killed").iterdir())), 5)
+
+    def test_signals_save_and_say_so(self):
+        many = [*self.quick, "--epochs", "100000", "--lr-scheduler", "constant"]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process = subprocess.Popen(self.command(number.name, *many), stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            process.stdout.readline()  # an epoch is done
+            process.send_signal(number)
+            message = process.communicate(timeout=60)[1]
+            self.assertEqual(process.returncode, 1)
+            self.assertRegex(message, r"interrupted after step \d+, which is saved: .*--resume")
+            self.assertTrue((self.folder / number.name / "state.safetensors").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
