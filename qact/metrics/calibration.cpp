@@ -120,9 +120,11 @@ std::vector<ReliabilityBin> reliability(const Predictions& p, int bins) {
   std::vector<ReliabilityBin> out(bins);
   const Judged judged = judge_top(p);
   for (size_t i = 0; i < judged.confidence.size(); ++i) {
-    // Bins are closed above, as (0, 1/15]; 0 belongs to the first.
-    const int b = static_cast<int>(std::ceil(judged.confidence[i] * bins)) - 1;
-    ReliabilityBin& bin = out[std::clamp(b, 0, bins - 1)];
+    // Bins are closed above, as (0, 1/15]; 0 belongs to the first. A confidence is a float:
+    // 0.2f, a little above 1/5, belongs to the bin that ends there.
+    int b = 0;
+    while (b + 1 < bins && judged.confidence[i] > static_cast<float>(b + 1) / bins) ++b;
+    ReliabilityBin& bin = out[b];
     bin.count += 1;
     bin.confidence += judged.confidence[i];
     bin.accuracy += judged.right[i];
