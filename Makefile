@@ -1,9 +1,10 @@
 # Each goal does all the set-up that it needs; a second call starts in seconds.
 PYTHON := $(or $(QACT_PYTHON),$(CURDIR)/.venv/bin/python)
 BUILD := build
+SANITIZED := $(BUILD)/sanitized
 THREADS := $(shell nproc)
 
-.PHONY: help demo test bench build setup sanitize clean
+.PHONY: help demo test bench build setup sanitize sanitized clean
 
 help:
 	@echo "make demo      watch networks meet data that no fixed activation can classify"
@@ -25,19 +26,22 @@ build: setup
 demo: build
 	@$(BUILD)/qact toy
 
-test: build sanitize
+test: build sanitized
+	@cmake --build $(SANITIZED) --target core_tests
+	@$(SANITIZED)/tests/core_tests --gtest_brief=1
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(THREADS)
 	@QACT_LIBRARY=$(BUILD)/libqact.so $(PYTHON) -m pytest -q tests/python
 
 bench: build
 	@$(BUILD)/qact-bench
 
-SANITIZED := $(BUILD)/sanitized
-sanitize: setup
-	@test -f $(SANITIZED)/build.ninja || cmake -G Ninja -S . -B $(SANITIZED) \
-	  -DQACT_PYTHON=$(PYTHON) -DQACT_TORCH=OFF -DQACT_SANITIZE=ON
+sanitize: sanitized
 	@cmake --build $(SANITIZED)
 	@ctest --test-dir $(SANITIZED) --output-on-failure -j $(THREADS)
+
+sanitized: setup
+	@test -f $(SANITIZED)/build.ninja || cmake -G Ninja -S . -B $(SANITIZED) \
+	  -DQACT_PYTHON=$(PYTHON) -DQACT_TORCH=OFF -DQACT_SANITIZE=ON
 
 clean:
 	rm -rf $(BUILD)
