@@ -5,18 +5,15 @@
 
 #include "qact/models/network.h"
 #include "qact/safetensors/torch/tensors.h"
+#include "tests/results/scratch_folder.h"
 
 namespace qact::safetensors {
 namespace {
 
 class Weights : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder); }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "qact_model_weights";
-  const std::filesystem::path path = folder / "w.safetensors";
+  const ScratchFolder scratch;
+  const std::filesystem::path path = scratch.path / "w.safetensors";
 };
 
 TEST_F(Weights, OfEveryTypeAndLayoutComeBack) {

@@ -6,23 +6,10 @@
 #include <functional>
 
 #include "tests/results/scratch_folder.h"
+#include "tests/run/message.h"
 
 namespace qact::run {
 namespace {
-
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-void expect_in(const std::string& part, const std::string& message) {
-  EXPECT_NE(message.find(part), std::string::npos) << message;
-}
 
 TEST(TrainConfig, ComesBackFromItsFile) {
   const ScratchFolder scratch;

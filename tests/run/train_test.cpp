@@ -4,26 +4,13 @@
 #include <torch/torch.h>
 
 #include "qact/run/model_file.h"
+#include "tests/run/message.h"
 #include "tests/run/train_folder.h"
 
 namespace qact::run {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-void expect_in(const std::string& part, const std::string& message) {
-  EXPECT_NE(message.find(part), std::string::npos) << message;
-}
 
 struct Case {
   const char* name;
