@@ -14,6 +14,7 @@
 #include "qact/image/codec.h"
 #include "qact/image/parallel.h"
 #include "tests/corrupt/pictures.h"
+#include "tests/results/scratch_folder.h"
 
 namespace qact::corrupt {
 namespace {
@@ -188,15 +189,14 @@ nlohmann::json read_json(const std::filesystem::path& path) {
 
 // The published textures' stand-ins, as the script makes them.
 std::shared_ptr<const FrostTextures> synthetic_textures() {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "qact_frost_textures";
-  std::filesystem::create_directories(folder);
+  const ScratchFolder scratch;
   const char* names[] = {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg"};
   for (int i = 0; i < 5; ++i) {
     const auto bytes = image::encode_png(testing::picture(1000 + i, 300 + 20 * i, 3));
-    std::ofstream(folder / names[i], std::ios::binary)
+    std::ofstream(scratch.path / names[i], std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
   }
-  return std::make_shared<const FrostTextures>(FrostTextures::from_folder(folder));
+  return std::make_shared<const FrostTextures>(FrostTextures::from_folder(scratch.path));
 }
 
 class Distribution : public ::testing::TestWithParam<int> {};

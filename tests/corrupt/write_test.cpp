@@ -10,6 +10,7 @@
 #include "qact/data/npy_pair.h"
 #include "qact/data/pictures.h"
 #include "tests/corrupt/pictures.h"
+#include "tests/results/scratch_folder.h"
 
 namespace qact::corrupt {
 namespace {
@@ -19,15 +20,11 @@ namespace fs = std::filesystem;
 class Write : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / ("qact_corrupt_" + std::string(test->name()));
-    fs::remove_all(folder_);
     use({32, 32, 3});
     options_.folder = folder_;
     options_.distortions = {"fog", "contrast"};
     options_.frost = std::make_shared<const FrostTextures>(FrostTextures::procedural());
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   void use(image::Size size) {
     pixels_ = testing::pictures(kCount, size.height, size.channels);
@@ -65,7 +62,8 @@ class Write : public ::testing::Test {
   }
 
   static constexpr int kCount = 7;
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_ = scratch_.path / "set";
   std::vector<uint8_t> pixels_;
   CleanImages images_;
   WriteOptions options_;

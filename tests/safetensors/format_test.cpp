@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "qact/safetensors/file.h"
+#include "tests/results/scratch_folder.h"
 
 namespace qact::safetensors {
 namespace {
@@ -145,16 +146,14 @@ TEST(Safetensors, RefusesToWriteWhatCouldNotBeRead) {
 }
 
 TEST(Safetensors, KeepsTheOldFileWhenANewOneFails) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "qact_safetensors";
-  std::filesystem::create_directories(folder);
-  const auto path = folder / "w.safetensors";
+  const ScratchFolder scratch;
+  const auto path = scratch.path / "w.safetensors";
   const std::string data = "01234567";
   write(path, {{{"a", {Type::u8, {8}, bytes_of(data)}}}, {}});
   EXPECT_THROW(write(path, {{{"a", {Type::u8, {9}, bytes_of(data)}}}, {}}), std::runtime_error);
   EXPECT_EQ(File(path).contents.tensors.at("a").bytes[7], '7');
-  EXPECT_THROW(File(folder / "missing"), std::runtime_error);
-  EXPECT_THROW(File{folder}, std::runtime_error);
-  std::filesystem::remove_all(folder);
+  EXPECT_THROW(File(scratch.path / "missing"), std::runtime_error);
+  EXPECT_THROW(File{scratch.path}, std::runtime_error);
 }
 
 }  // namespace
