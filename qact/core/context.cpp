@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 
+#include "qact/core/context_rows.h"
+
 namespace qact::core {
 namespace {
-
-using Wide = unsigned __int128;
 
 int64_t total(ConstContextRow row) { return std::accumulate(row.begin(), row.end(), int64_t{0}); }
 
@@ -20,28 +19,6 @@ int64_t checked_sum(int64_t a, int64_t b) {
     throw std::overflow_error("[context] more than 2^47 values in one bin");
   }
   return sum;
-}
-
-// Adds `row`, scaled from its own total to `wanted`, to `out`. The cumulative counts are
-// rounded, not the counts, so that the result's total is exact.
-void add_scaled(ConstContextRow row, int64_t own, int64_t wanted, ContextRow out) {
-  if (own == 0 || wanted == 0) return;
-  constexpr int kShift = 48;
-  const Wide ratio = (static_cast<Wide>(wanted) << kShift) / static_cast<Wide>(own);
-  const bool fits = ratio <= std::numeric_limits<uint64_t>::max();  // one product, not three
-  const auto scaled = [&](int64_t units) {
-    const Wide product = fits ? static_cast<Wide>(units) * static_cast<uint64_t>(ratio)
-                              : static_cast<Wide>(units) * ratio;
-    return static_cast<int64_t>(product >> kShift);
-  };
-  int64_t seen = 0, written = 0;
-  for (int b = 0; b < kContextBins; ++b) {
-    if (row[b] == 0) continue;
-    seen += row[b];
-    const int64_t upto = seen == own ? wanted : scaled(seen);
-    out[b] = checked_sum(out[b], upto - written);
-    written = upto;
-  }
 }
 
 int64_t to_units(double values) {
@@ -79,13 +56,8 @@ void context_add(ConstContextRow a, ConstContextRow b, ContextRow sum) {
 
 void context_blend(ConstContextRow a, double a_values, ConstContextRow b, double b_values,
                    ContextRow blended) {
-  int64_t wanted_a = to_units(a_values), wanted_b = to_units(b_values);
-  const int64_t own_a = total(a), own_b = total(b);
-  if (own_a == 0) wanted_b += wanted_a, wanted_a = 0;
-  if (own_b == 0) wanted_a += wanted_b, wanted_b = 0;
-  int64_t result[kContextBins] = {};  // `blended` may be a or b
-  add_scaled(a, own_a, wanted_a, ContextRow(result));
-  add_scaled(b, own_b, wanted_b, ContextRow(result));
+  int64_t result[kContextBins];  // `blended` may be a or b
+  blend_contexts(a.data(), to_units(a_values), b.data(), to_units(b_values), result);
   std::copy(std::begin(result), std::end(result), blended.begin());
 }
 
@@ -101,41 +73,7 @@ void context_standard_normal(ContextRow row) {
 }
 
 void context_quantiles(ConstContextRow row, const Quantile& quantile, double* quantiles) {
-  constexpr int kHalf = kContextBins / 2;
-  const double units[2] = {std::accumulate(row.begin(), row.begin() + kHalf, 0.0),
-                           std::accumulate(row.begin() + kHalf, row.end(), 0.0)};
-  const double share[2] = {1 - quantile.positive_share, quantile.positive_share};
-  double cumulative = 0, last = -quantile.bound;  // the last point, where a gap starts
-  int j = 0;
-  const auto spread = [&](double low, double high, double weight) {
-    for (; j < quantile.levels; ++j) {
-      const double tau = (j + 1.0) / (quantile.levels + 1.0);
-      if (tau > cumulative + weight) break;
-      quantiles[j] = low + (high - low) * std::max(0.0, (tau - cumulative) / weight);
-    }
-    cumulative += weight;
-    last = high;
-  };
-  for (const int positive : {0, 1}) {
-    const double anchor = positive ? quantile.bound : -quantile.bound;
-    const double unit = share[positive] / (units[positive] + kContextUnit);
-    bool anchored = false;
-    for (int b = positive * kHalf; b < (positive + 1) * kHalf; ++b) {
-      double low = context_edge(b), high = context_edge(b + 1);
-      if (!std::isfinite(low)) low = 2 * high;
-      if (!std::isfinite(high)) high = 2 * low;
-      if (!anchored && 0.5 * (low + high) > anchor) {
-        spread(std::min(last, anchor), anchor, unit * kContextUnit);
-        anchored = true;
-      }
-      if (row[b] > 0) spread(low, high, unit * static_cast<double>(row[b]));
-    }
-    if (!anchored) spread(std::min(last, anchor), anchor, unit * kContextUnit);
-    cumulative = positive ? 1.0 : share[0];
-  }
-  for (; j < quantile.levels; ++j) quantiles[j] = quantile.bound;
-  // Bins are in order, but an anchor inside a bin may not be.
-  for (int i = 1; i < quantile.levels; ++i) quantiles[i] = std::max(quantiles[i], quantiles[i - 1]);
+  context_row_quantiles(row.data(), quantile, quantiles);
 }
 
 double Context::size(int64_t channel) const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "qact/core/host_device.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -29,7 +30,7 @@ using ContextRow = std::span<int64_t, kContextBins>;
 using ConstContextRow = std::span<const int64_t, kContextBins>;
 
 // The smallest |z| of the j-th bin away from 0, j in 0..128.
-inline float context_magnitude(int j) {
+QACT_HD inline float context_magnitude(int j) {
   constexpr int kFirst = (127 - 8) * 8;  // exponent and three bits of 2^-8
   if (j == 0) return 0.0f;
   if (j == kContextBins / 2) return std::numeric_limits<float>::infinity();
@@ -37,13 +38,13 @@ inline float context_magnitude(int j) {
 }
 
 // The lower edge of a bin; of kContextBins, the upper edge of the last.
-inline float context_edge(int bin) {
+QACT_HD inline float context_edge(int bin) {
   constexpr int kHalf = kContextBins / 2;
   return bin < kHalf ? -context_magnitude(kHalf - bin) : context_magnitude(bin - kHalf);
 }
 
 // z must not be NaN.
-inline int context_bin(float z) {
+QACT_HD inline int context_bin(float z) {
   constexpr int kHalf = kContextBins / 2;
   constexpr int kFirst = (127 - 8) * 8;
   const uint32_t bits = std::bit_cast<uint32_t>(z);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "qact/core/host_device.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -14,14 +15,14 @@ namespace qact::core {
 class LevelRule {
  public:
   // The counts of context values < 0 and >= 0, without the appended -c and c.
-  LevelRule(const Quantile& quantile, int64_t negatives, int64_t positives)
+  QACT_HD LevelRule(const Quantile& quantile, int64_t negatives, int64_t positives)
       : levels_(quantile.levels),
         weight_{(1.0 - quantile.positive_share) / static_cast<double>(negatives + 1),
                 quantile.positive_share / static_cast<double>(positives + 1)},
         share_negative_(1.0 - quantile.positive_share) {}
 
   // rank: how many values of x's own side, the appended one included, are <= x.
-  int level(bool positive, int64_t rank) const {
+  QACT_HD int level(bool positive, int64_t rank) const {
     // Where F reaches a tau exactly, the sum may come out just below it. The slack is far
     // above the rounding of doubles and far below the weight of one value.
     constexpr double kSlack = 1e-9;
@@ -30,15 +31,17 @@ class LevelRule {
   }
 
   // F(x).
-  double cumulative(bool positive, int64_t rank) const {
+  QACT_HD double cumulative(bool positive, int64_t rank) const {
     return (positive ? share_negative_ : 0.0) + weight_[positive] * static_cast<double>(rank);
   }
 
   // The weight of one value.
-  double weight(bool positive) const { return weight_[positive]; }
+  QACT_HD double weight(bool positive) const { return weight_[positive]; }
 
   // How many values make half a level.
-  double half_level(bool positive) const { return 0.5 / ((levels_ + 1) * weight_[positive]); }
+  QACT_HD double half_level(bool positive) const {
+    return 0.5 / ((levels_ + 1) * weight_[positive]);
+  }
 
  private:
   int levels_;

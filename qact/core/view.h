@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "qact/core/host_device.h"
+
 namespace qact::core {
 
 enum class DType { f32, f64, bf16, f16 };
@@ -34,7 +36,7 @@ struct ChannelVector {
   const void* data = nullptr;
   bool is_double = false;
 
-  double at(int64_t channel, double absent) const {
+  QACT_HD double at(int64_t channel, double absent) const {
     if (!data) return absent;
     return is_double ? static_cast<const double*>(data)[channel]
                      : static_cast<const float*>(data)[channel];

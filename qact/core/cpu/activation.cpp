@@ -69,7 +69,7 @@ class Forward {
     if (!exact) summarise(kernels_, plan_, x_, group, summaries_);
     for (int64_t g = 0; g < plan_.channels_of(group); ++g) {
       if (exact || !summaries_[g].finite() ||
-          !bins_[g].bins.plan.make(summaries_[g], {}, quantile_)) {
+          !bins_[g].bins.plan.make(summaries_[g], {}, quantile_.bandwidth)) {
         bins_[g].bins.plan = {};
       }
     }

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "qact/core/cpu/bin_plan.h"
+#include "qact/core/bin_plan.h"
 #include "qact/core/cpu/density_grid.h"
 #include "qact/core/levels.h"
 #include "qact/core/quantile.h"

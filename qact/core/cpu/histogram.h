@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "qact/core/cpu/bin_plan.h"
+#include "qact/core/bin_plan.h"
 #include "qact/core/cpu/kernels.h"
 
 namespace qact::core::cpu {

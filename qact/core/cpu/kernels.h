@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "qact/core/bin_plan.h"
 #include "qact/core/view.h"
 
 namespace qact::core::cpu {
@@ -45,17 +46,6 @@ struct Moments {
   double square[kLanes<Real>];
   Real low[kLanes<Real>];
   Real high[kLanes<Real>];
-};
-
-// t(x) = (x - origin) * scale; bin(x) = floor(t kept within [first, last]) + offset. Both
-// grow with z, so scale carries the sign of the norm's weight.
-template <class Real>
-struct BinMap {
-  Real origin = 0;
-  Real scale = 0;
-  Real first = 0;
-  Real last = 0;
-  int32_t offset = 0;
 };
 
 // z = (x - centre) * scale + shift

@@ -82,7 +82,7 @@ class Forward {
         !std::isfinite(channel.norm.shift)) {
       channel.how = How::not_finite;
     } else if (!quantile_.exact_for(summary.n) &&
-               bins_[g].bins.plan.make(summary, channel.norm, quantile_)) {
+               bins_[g].bins.plan.make(summary, channel.norm, quantile_.bandwidth)) {
       channel.how = How::binned;
     } else {
       bins_[g].bins.plan = {};
