@@ -59,7 +59,7 @@ void Report::add(const Row& row) {
     std::printf("%10.3f %7.2f  %s\n", row.peer_ms, ratio, row.note.c_str());
   }
   std::fflush(stdout);
-  nlohmann::json entry = {{"what", row.what},    {"device", "cpu"},        {"shape", shape},
+  nlohmann::json entry = {{"what", row.what},    {"device", row.device},   {"shape", shape},
                           {"dtype", row.dtype},  {"layout", row.layout},   {"pass", row.pass},
                           {"threads", threads_}, {"qact_ms", row.qact_ms}, {"peer", nullptr},
                           {"peer_ms", nullptr},  {"ratio", nullptr}};

@@ -26,6 +26,7 @@ struct Row {
   std::string peer;
   double peer_ms = 0;
   std::string note;  // for the terminal only
+  std::string device = "cpu";
 };
 
 // Prints rows as they come, and keeps them for the file.
@@ -50,6 +51,7 @@ std::vector<std::vector<double>> interleave(const std::vector<Step>& steps, int 
 double milliseconds_of(const std::function<void()>& work);
 
 void layer(const Settings& settings, Report& report);
+void layer_cuda(const Settings& settings, Report& report);
 void curve(const Settings& settings, Report& report);
 void loader(const Settings& settings, Report& report);
 void distortion(const Settings& settings, Report& report);

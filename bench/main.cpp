@@ -19,6 +19,9 @@ struct Benchmark {
 
 const Benchmark kBenchmarks[] = {
     {"layer", "the fused layer next to BatchNorm2d + ReLU", qact::bench::layer},
+#ifdef QACT_USES_CUDA
+    {"cuda", "the fused layer on a GPU, where there is one", qact::bench::layer_cuda},
+#endif
     {"curve", "its cost per element as the context grows", qact::bench::curve},
     {"loader", "augmented images per second on one core", qact::bench::loader},
     {"distortion", "distortions of images next to imagecorruptions", qact::bench::distortion},

@@ -11,22 +11,42 @@
 
 namespace qact::core {
 
-// Adds `row`, scaled from its own total to `wanted` units, to `out`. The cumulative counts
-// are rounded, not the counts, so that the result's total is exact.
+// Cumulative counts scaled from a total of `own` to one of `wanted`, both above 0. They are
+// rounded, not the counts, so that the result's total is exact.
+class ScaledTotal {
+ public:
+  QACT_HD ScaledTotal(int64_t own, int64_t wanted)
+      : own_(own),
+        wanted_(wanted),
+        ratio_((static_cast<Wide>(wanted) << kShift) / static_cast<Wide>(own)),
+        fits_((ratio_ >> 64) == 0) {}
+
+  QACT_HD int64_t operator()(int64_t seen) const {
+    if (seen == own_) return wanted_;
+    const Wide product = fits_ ? static_cast<Wide>(seen) * static_cast<uint64_t>(ratio_)
+                               : static_cast<Wide>(seen) * ratio_;
+    return static_cast<int64_t>(product >> kShift);
+  }
+
+ private:
+  using Wide = unsigned __int128;
+  static constexpr int kShift = 48;
+
+  int64_t own_, wanted_;
+  Wide ratio_;
+  bool fits_;  // one product, not three
+};
+
+// Adds `row`, scaled from its own total to `wanted` units, to `out`.
 QACT_HD inline void add_scaled_context(const int64_t* row, int64_t own, int64_t wanted,
                                        int64_t* out) {
-  using Wide = unsigned __int128;
   if (own == 0 || wanted == 0) return;
-  constexpr int kShift = 48;
-  const Wide ratio = (static_cast<Wide>(wanted) << kShift) / static_cast<Wide>(own);
-  const bool fits = (ratio >> 64) == 0;  // one product, not three
+  const ScaledTotal scaled(own, wanted);
   int64_t seen = 0, written = 0;
   for (int b = 0; b < kContextBins; ++b) {
     if (row[b] == 0) continue;
     seen += row[b];
-    const Wide product = fits ? static_cast<Wide>(seen) * static_cast<uint64_t>(ratio)
-                              : static_cast<Wide>(seen) * ratio;
-    const int64_t upto = seen == own ? wanted : static_cast<int64_t>(product >> kShift);
+    const int64_t upto = scaled(seen);
     out[b] += upto - written;
     written = upto;
   }

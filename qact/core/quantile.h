@@ -37,7 +37,7 @@ struct Quantile {
   // false: output the cumulative weight F(x) itself instead of level / levels.
   bool quantised = true;
 
-  bool exact_for(int64_t n) const {
+  QACT_HD bool exact_for(int64_t n) const {
     return algorithm == Algorithm::exact || !quantised || density_samples > 0 ||
            (algorithm == Algorithm::automatic && n <= kExactLimit);
   }

@@ -7,6 +7,7 @@
 #include "qact/nn/quantile_activation.h"
 #include "qact/ops/border.h"
 #include "qact/ops/context.h"
+#include "qact/ops/layer_track.h"
 #include "qact/ops/quantile_activation.h"
 #include "qact/ops/quantile_apply.h"
 #include "qact/ops/quantile_layer.h"
@@ -99,15 +100,8 @@ torch::Tensor QuantileActivationImpl::in_batch_fused(const torch::Tensor& x, con
   if (call.keep) {
     torch::NoGradGuard no_grad;
     const double momentum = next_momentum(), n = per_channel(x);
-    const auto keep = [&, &stats = stats](torch::Tensor& running, int column, double factor) {
-      running.lerp_((stats.select(1, column) * factor).to(running.scalar_type()), momentum);
-    };
-    const double unbiased = n / (n - 1);
-    keep(running_mean_in, 0, 1);
-    keep(running_var_in, 1, unbiased);
-    keep(running_mean_out, 2, 1);
-    keep(running_var_out, 3, unbiased);
-    keep_context(batch, momentum, n);
+    ops::layer_track(running_mean_in, running_var_in, running_mean_out, running_var_out, context,
+                     stats, batch, momentum, n, worth(n));
   }
   return y;
 }

@@ -100,6 +100,8 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("quantile_activation", activation_without_gradient); }
 
+TORCH_LIBRARY_IMPL(qact, CUDA, m) { m.impl("quantile_activation", activation_without_gradient); }
+
 TORCH_LIBRARY_IMPL(qact, Meta, m) {
   m.impl("quantile_activation", activation_without_gradient);
   m.impl("quantile_activation_forward", forward_meta);

@@ -57,7 +57,8 @@ std::tuple<at::Tensor, at::Tensor> apply_backward_meta(
     double bandwidth) {
   check_apply(x, quantiles, scale, shift, out_scale, {}, bandwidth);
   check_like("quantile_apply_backward", "grad_y", grad_y, x);
-  return {at::empty_like(x), at::empty_symint({4, x.sym_size(1)}, x.options().dtype(at::kDouble))};
+  return {at::empty_like(x),
+          at::empty_symint({4, x.sym_size(1)}, x.options().dtype(table_type(x)))};
 }
 
 }  // namespace

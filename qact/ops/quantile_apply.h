@@ -18,7 +18,8 @@ at::Tensor quantile_apply(const at::Tensor& x, const at::Tensor& quantiles,
                           const std::optional<at::Tensor>& out_shift = {}, double bandwidth = 0.5,
                           bool quantised = true);
 
-// (grad_x, grad_affine); grad_affine is (4, C) double: scale, shift, out_scale, out_shift.
+// (grad_x, grad_affine); grad_affine is (4, C), float or double as tables are: scale, shift,
+// out_scale, out_shift.
 std::tuple<at::Tensor, at::Tensor> quantile_apply_backward(
     const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& quantiles,
     const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& shift,

@@ -87,7 +87,8 @@ std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor& grad_y, const
                                                  const MaybeTensor& weight_out, double eps,
                                                  int64_t levels) {
   check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
-  return {at::empty_like(x), at::empty_symint({4, x.sym_size(1)}, x.options().dtype(at::kDouble))};
+  return {at::empty_like(x),
+          at::empty_symint({4, x.sym_size(1)}, x.options().dtype(table_type(x)))};
 }
 
 // A table of the forward pass, (C, columns).
@@ -147,6 +148,8 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
 }
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("quantile_layer", layer_without_gradient); }
+
+TORCH_LIBRARY_IMPL(qact, CUDA, m) { m.impl("quantile_layer", layer_without_gradient); }
 
 TORCH_LIBRARY_IMPL(qact, Meta, m) {
   m.impl("quantile_layer", layer_meta);

@@ -32,7 +32,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> quantile_
     double positive_share, double bandwidth, std::string_view algorithm, bool track,
     bool need_density);
 
-// (grad_x, grad_affine); grad_affine is (4, C) double: weight_in, bias_in, weight_out, bias_out.
+// (grad_x, grad_affine); grad_affine is (4, C), float or double as tables are: weight_in, bias_in,
+// weight_out, bias_out.
 std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(
     const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& level,
     const at::Tensor& density, const at::Tensor& stats, const std::optional<at::Tensor>& weight_in,

@@ -1,5 +1,5 @@
 // What the fused operators share in their gradients: four optional vectors, one number
-// per channel each, whose gradients come back as the rows of one (4, C) double tensor.
+// per channel each, whose gradients come back as the rows of one (4, C) tensor.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -68,7 +68,7 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
   call.grad_x = grad_x.view();
   call.grad_affine = affine.data_ptr<double>();
   core::quantile_apply_backward(call, cpu_execution());
-  return {grad_x.take(), affine.t().contiguous()};
+  return {grad_x.take(), affine.t().to(table_type(x)).contiguous()};
 }
 
 }  // namespace

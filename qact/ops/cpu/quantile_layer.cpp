@@ -77,7 +77,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   call.grad_x = grad_x.view();
   call.grad_affine = affine.data_ptr<double>();
   core::layer_backward(call, cpu_execution());
-  return {grad_x.take(), affine.t().contiguous()};
+  return {grad_x.take(), affine.t().to(table_type(x)).contiguous()};
 }
 
 }  // namespace

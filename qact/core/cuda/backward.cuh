@@ -1,0 +1,308 @@
+// The kernels of the fused layer's backward pass.
+#pragma once
+
+#include "qact/core/cuda/block.cuh"
+#include "qact/core/cuda/density.cuh"
+#include "qact/core/cuda/small.cuh"
+#include "qact/core/cuda/tensor.cuh"
+
+namespace qact::core::cuda {
+
+inline constexpr int kGradThreads = 256;
+
+// k is the level, f the density in the table's unit, d = x - centre.
+struct GradSums {
+  double dy = 0, dy_k = 0, f_dy = 0, f_dy_d = 0, f = 0, f_k = 0, f_d = 0, f_k_d = 0;
+
+  __device__ static GradSums merge(const GradSums& a, const GradSums& b) {
+    return {a.dy + b.dy, a.dy_k + b.dy_k, a.f_dy + b.f_dy, a.f_dy_d + b.f_dy_d,
+            a.f + b.f,   a.f_k + b.f_k,   a.f_d + b.f_d,   a.f_k_d + b.f_k_d};
+  }
+};
+
+// The same over the few values of one thread, which floats can hold.
+struct ThreadSums {
+  float dy = 0, dy_k = 0, f_dy = 0, f_dy_d = 0, f = 0, f_k = 0, f_d = 0, f_k_d = 0;
+
+  __device__ void add(float g, float k, float density, float d) {
+    const float fg = density * g, fd = density * d;
+    dy += g;
+    dy_k += g * k;
+    f_dy += fg;
+    f_dy_d += fg * d;
+    f += density;
+    f_k += density * k;
+    f_d += fd;
+    f_k_d += fd * k;
+  }
+  __device__ GradSums wide() const { return {dy, dy_k, f_dy, f_dy_d, f, f_k, f_d, f_k_d}; }
+};
+
+// dx = f * (dy * dy_scale + k * k_scale + shift) + d * d_scale + d_shift
+struct GradMap {
+  float dy_scale, k_scale, shift, d_scale, d_shift;
+
+  __device__ float operator()(float g, float k, float density, float d) const {
+    return density * (g * dy_scale + k * k_scale + shift) + (d * d_scale + d_shift);
+  }
+};
+
+struct GradSolve {
+  int levels;
+  double eps, n;
+  uint32_t channels;
+  ChannelVector weight_in, weight_out;
+  const LayerStats* stats;
+  const int32_t* density;
+  float* grad_affine;  // [4][channels]
+
+  __device__ GradMap operator()(uint32_t c, const GradSums& sums, bool keep) const {
+    const LayerStats& s = stats[c];
+    const double g1 = weight_in.at(c, 1.0), g2 = weight_out.at(c, 1.0);
+    const double inv1 = 1 / sqrt(s.var_in + eps), inv2 = 1 / sqrt(s.var_out + eps);
+    // xhat = (d + rest) * inv1; yhat = k * slope + level0.
+    const double rest = static_cast<double>(static_cast<float>(s.mean_in)) - s.mean_in;
+    const double slope = inv2 / levels, level0 = -s.mean_out * inv2;
+    const double unit = s.density_unit;
+    const double dy = sums.dy / n;
+    const double dy_yhat = slope * (sums.dy_k / n) + level0 * dy;
+    const double f_dy = unit * (sums.f_dy / n);
+    const double f_dy_xhat = inv1 * (unit * (sums.f_dy_d / n) + rest * f_dy);
+    const double f = unit * (sums.f / n), f_k = unit * (sums.f_k / n);
+    const double f_yhat = slope * f_k + level0 * f;
+    const double f_xhat = inv1 * (unit * (sums.f_d / n) + rest * f);
+    const double f_k_xhat = inv1 * (unit * (sums.f_k_d / n) + rest * f_k);
+    const double f_yhat_xhat = slope * f_k_xhat + level0 * f_xhat;
+    const double dz = g2 * inv2 * (f_dy - dy * f - dy_yhat * f_yhat);
+    const double dz_xhat = g2 * inv2 * (f_dy_xhat - dy * f_xhat - dy_yhat * f_yhat_xhat);
+    if (keep) {
+      grad_affine[c] = static_cast<float>(n * dz_xhat);
+      grad_affine[channels + c] = static_cast<float>(n * dz);
+      grad_affine[2 * channels + c] = static_cast<float>(n * dy_yhat);
+      grad_affine[3 * channels + c] = static_cast<float>(n * dy);
+    }
+    const double inner = g1 * inv1, both = inner * g2 * inv2 * unit;
+    return {static_cast<float>(both), static_cast<float>(-both * slope * dy_yhat),
+            static_cast<float>(-both * (dy + level0 * dy_yhat)),
+            static_cast<float>(-inner * inv1 * dz_xhat),
+            static_cast<float>(-inner * (dz + rest * inv1 * dz_xhat))};
+  }
+};
+
+template <class T>
+struct GradCall {
+  const T *dy, *x;
+  T* dx;
+  const uint8_t* level;
+  Layout dy_layout, x_layout, dx_layout;
+  GradSolve solve;
+};
+
+__device__ inline void load_nodes(const int32_t* from, int32_t* nodes) {
+  for (int i = threadIdx.x; i < kDensityNodes; i += blockDim.x) nodes[i] = from[i];
+}
+
+// By one warp: the sums of a channel's parts, for every lane.
+__device__ inline GradSums merge_sums(const GradSums* parts, uint32_t count) {
+  GradSums all;
+  for (uint32_t i = threadIdx.x % kWarp; i < count; i += kWarp)
+    all = GradSums::merge(all, parts[i]);
+  for (int mask = kWarp / 2; mask > 0; mask /= 2)
+    all = GradSums::merge(all, shuffle_xor(all, mask));
+  return all;
+}
+
+// visit(dy, x, level, the three places) for a block's packs of one channel.
+template <int kSize, class T, class Visit>
+__device__ inline void for_each_gradient(const GradCall<T>& call, const Extent& extent,
+                                         uint32_t channel, const Visit& visit) {
+  for_each_pack<kSize>(extent, blockIdx.x, [&](uint32_t image, uint32_t place, uint32_t index) {
+    using Values = Pack<T, kSize>;
+    const auto dy = load<kSize>(call.dy + row_offset(call.dy_layout, channel, image, place));
+    const auto x = load<kSize>(call.x + row_offset(call.x_layout, channel, image, place));
+    const auto level = load<kSize>(call.level + static_cast<int64_t>(channel) * extent.n + index);
+    visit(dy, x, level, image, place);
+  });
+}
+
+template <class T, int kSize>
+__global__ void __launch_bounds__(kGradThreads)
+    sum_rows(GradCall<T> call, Extent extent, GradSums* parts) {
+  __shared__ int32_t nodes[kDensityNodes];
+  __shared__ Room<GradSums, kGradThreads / kWarp> shared_room;
+  GradSums* const shared = shared_room.array();
+  const uint32_t channel = blockIdx.y;
+  load_nodes(call.solve.density + channel * kDensityNodes, nodes);
+  const DensityAt density(call.solve.stats[channel]);
+  __syncthreads();
+  ThreadSums sums;
+  for_each_gradient<kSize>(call, extent, channel,
+                           [&](const Pack<T, kSize>& dy, const Pack<T, kSize>& x,
+                               const Pack<uint8_t, kSize>& level, uint32_t, uint32_t) {
+#pragma unroll
+                             for (int i = 0; i < kSize; ++i) {
+                               const float d = to_float(x.v[i]) - density.centre;
+                               sums.add(to_float(dy.v[i]), level.v[i], density(d, nodes), d);
+                             }
+                           });
+  const GradSums all = merge_columns<1>(sums.wide(), shared);
+  if (threadIdx.x == 0) parts[channel * extent.parts + blockIdx.x] = all;
+}
+
+template <class T, int kSize>
+__global__ void __launch_bounds__(kGradThreads)
+    apply_rows(GradCall<T> call, Extent extent, const GradSums* parts) {
+  __shared__ int32_t nodes[kDensityNodes];
+  __shared__ Room<GradMap> shared_room;
+  GradMap& shared = shared_room.value();
+  const uint32_t channel = blockIdx.y;
+  load_nodes(call.solve.density + channel * kDensityNodes, nodes);
+  const DensityAt density(call.solve.stats[channel]);
+  if (threadIdx.x < kWarp) {
+    const GradSums sums =
+        merge_sums(parts + static_cast<int64_t>(channel) * extent.parts, extent.parts);
+    if (threadIdx.x == 0) shared = call.solve(channel, sums, blockIdx.x == 0);
+  }
+  __syncthreads();
+  const GradMap map = shared;
+  for_each_gradient<kSize>(
+      call, extent, channel,
+      [&](const Pack<T, kSize>& dy, const Pack<T, kSize>& x, const Pack<uint8_t, kSize>& level,
+          uint32_t image, uint32_t place) {
+        Pack<T, kSize> dx;
+#pragma unroll
+        for (int i = 0; i < kSize; ++i) {
+          const float d = to_float(x.v[i]) - density.centre;
+          dx.v[i] = from_float<T>(map(to_float(dy.v[i]), level.v[i], density(d, nodes), d));
+        }
+        *reinterpret_cast<Pack<T, kSize>*>(call.dx +
+                                           row_offset(call.dx_layout, channel, image, place)) = dx;
+      });
+}
+
+// What a thread of columns keeps per channel.
+template <int kSize>
+struct ColumnDensity {
+  DensityAt at[kSize];
+  const int32_t* nodes;
+
+  __device__ float operator()(int i, float d) const { return at[i](d, nodes + i * kDensityNodes); }
+};
+
+template <int kGroup, int kSize>
+__device__ inline ColumnDensity<kSize> load_column(const GradSolve& solve, uint32_t channel,
+                                                   int32_t* nodes) {
+  const uint32_t base = blockIdx.x * kGroup;
+  for (int i = threadIdx.x; i < kGroup * kDensityNodes; i += blockDim.x) {
+    if (base + i / kDensityNodes < solve.channels)
+      nodes[i] = solve.density[base * kDensityNodes + i];
+  }
+  ColumnDensity<kSize> out;
+  out.nodes = nodes + (channel - base) * kDensityNodes;
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    if (channel + i < solve.channels) out.at[i] = DensityAt(solve.stats[channel + i]);
+  }
+  return out;
+}
+
+template <class T, int kGroup, int kSize>
+__global__ void __launch_bounds__(kGradThreads, 3)
+    sum_columns(GradCall<T> call, Extent extent, GradSums* parts) {
+  using Columns = Column<kGroup, kSize>;
+  __shared__ int32_t nodes[kGroup * kDensityNodes];
+  __shared__ Room<GradSums, kGradThreads / kWarp * Columns::kLanes> shared_room;
+  GradSums* const shared = shared_room.array();
+  const Columns column(blockIdx.x);
+  const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
+  __syncthreads();
+  ThreadSums sums[kSize];
+  column.for_each_place(extent, blockIdx.y, [&](uint32_t place) {
+    using Values = Pack<T, kSize>;
+    const auto dy = load<kSize>(call.dy + place * call.dy_layout.row_stride + column.channel);
+    const auto x = load<kSize>(call.x + place * call.x_layout.row_stride + column.channel);
+    const auto level =
+        load<kSize>(call.level + static_cast<int64_t>(place) * extent.channels + column.channel);
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) {
+      const float d = to_float(x.v[i]) - density.at[i].centre;
+      sums[i].add(to_float(dy.v[i]), level.v[i], density(i, d), d);
+    }
+  });
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    const GradSums merged = merge_columns<Columns::kLanes>(sums[i].wide(), shared);
+    const uint32_t channel = blockIdx.x * kGroup + threadIdx.x * kSize + i;
+    if (threadIdx.x < Columns::kLanes && channel < extent.channels) {
+      parts[static_cast<int64_t>(channel) * extent.parts + blockIdx.y] = merged;
+    }
+  }
+}
+
+// A warp a channel: there are too many parts in columns for every block to merge them.
+static __global__ void __launch_bounds__(kWarp)
+    merge_columns_parts(GradSolve solve, const GradSums* parts, uint32_t count, GradMap* maps) {
+  const GradSums sums = merge_sums(parts + static_cast<int64_t>(blockIdx.x) * count, count);
+  if (threadIdx.x == 0) maps[blockIdx.x] = solve(blockIdx.x, sums, true);
+}
+
+template <class T, int kGroup, int kSize>
+__global__ void __launch_bounds__(kGradThreads, 3)
+    apply_columns(GradCall<T> call, Extent extent, const GradMap* maps) {
+  using Columns = Column<kGroup, kSize>;
+  __shared__ int32_t nodes[kGroup * kDensityNodes];
+  const Columns column(blockIdx.x);
+  const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
+  __syncthreads();
+  GradMap map[kSize];
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    if (column.channel + i < extent.channels) map[i] = maps[column.channel + i];
+  }
+  column.for_each_place(extent, blockIdx.y, [&](uint32_t place) {
+    using Values = Pack<T, kSize>;
+    const auto dy = load<kSize>(call.dy + place * call.dy_layout.row_stride + column.channel);
+    const auto x = load<kSize>(call.x + place * call.x_layout.row_stride + column.channel);
+    const auto level =
+        load<kSize>(call.level + static_cast<int64_t>(place) * extent.channels + column.channel);
+    Values dx;
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) {
+      const float d = to_float(x.v[i]) - density.at[i].centre;
+      dx.v[i] = from_float<T>(map[i](to_float(dy.v[i]), level.v[i], density(i, d), d));
+    }
+    *reinterpret_cast<Values*>(call.dx + place * call.dx_layout.row_stride + column.channel) = dx;
+  });
+}
+
+// Both passes of a short channel by one block.
+template <class T>
+__global__ void __launch_bounds__(kGradThreads)
+    backward_small(GradCall<T> call, Results<T> dy, Results<T> x, Results<T> dx,
+                   Results<uint8_t> level) {
+  __shared__ int32_t nodes[kDensityNodes];
+  __shared__ Room<GradSums, kGradThreads / kWarp> shared_room;
+  GradSums* const shared = shared_room.array();
+  __shared__ Room<GradMap> shared_map_room;
+  GradMap& shared_map = shared_map_room.value();
+  const uint32_t channel = blockIdx.x, n = static_cast<uint32_t>(call.solve.n);
+  load_nodes(call.solve.density + channel * kDensityNodes, nodes);
+  const DensityAt density(call.solve.stats[channel]);
+  __syncthreads();
+  ThreadSums sums;
+  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+    const float d = to_float(x.at(channel, i)) - density.centre;
+    sums.add(to_float(dy.at(channel, i)), level.at(channel, i), density(d, nodes), d);
+  }
+  const GradSums all = merge_columns<1>(sums.wide(), shared);
+  if (threadIdx.x == 0) shared_map = call.solve(channel, all, true);
+  __syncthreads();
+  const GradMap map = shared_map;
+  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+    const float d = to_float(x.at(channel, i)) - density.centre;
+    dx.at(channel, i) =
+        from_float<T>(map(to_float(dy.at(channel, i)), level.at(channel, i), density(d, nodes), d));
+  }
+}
+
+}  // namespace qact::core::cuda

@@ -1,0 +1,57 @@
+// The entry points of core on CUDA: those of quantile.h, on the caller's stream and device.
+// Nothing is allocated, copied to the host or waited for: scratch memory comes from the
+// caller, who asks how much is needed.
+#pragma once
+
+#include <cstddef>
+
+#include "qact/core/quantile.h"
+
+namespace qact::core::cuda {
+
+// Whether a layout can be read as it is: NCHW or channels_last, with any outer strides.
+bool reads(const Shape& shape, const View& view);
+// Whether both lie in the same order, so that one kernel can walk over them.
+bool alike(const Shape& shape, const View& a, const View& b);
+
+struct Stream {
+  void* handle = nullptr;   // cudaStream_t
+  void* scratch = nullptr;  // as many bytes as asked for, aligned to 16
+};
+
+// The level bytes lie in the order of x. `levels` is at most 255.
+size_t layer_forward_scratch(const LayerForward& call);
+void layer_forward(const LayerForward& call, const Stream& stream);
+
+// The affine gradients go to grad_affine, [4][channels], not to the call's own.
+size_t layer_backward_scratch(const LayerBackward& call);
+void layer_backward(const LayerBackward& call, float* grad_affine, const Stream& stream);
+
+// Quantised, without samples, at most 255 levels.
+size_t activation_forward_scratch(const ActivationForward& call);
+void activation_forward(const ActivationForward& call, const Stream& stream);
+
+void quantile_apply(const QuantileApply& call, const Stream& stream);
+size_t quantile_apply_backward_scratch(const QuantileApplyBackward& call);
+void quantile_apply_backward(const QuantileApplyBackward& call, float* grad_affine,
+                             const Stream& stream);
+
+void context_build(const ContextBuild& call, const Stream& stream);
+void context_blend(const int64_t* a, double a_values, const int64_t* b, double b_values,
+                   int64_t* blended, int64_t channels, const Stream& stream);
+void context_quantiles(const int64_t* contexts, int64_t channels, const Quantile& quantile,
+                       double* quantiles, const Stream& stream);
+
+// What a layer keeps of a batch: running statistics move by `momentum`, the context too,
+// worth `values` after it.
+struct LayerTrack {
+  const double* stats = nullptr;   // [channels][kLayerStats]
+  const int64_t* batch = nullptr;  // [channels][kContextBins]
+  float *mean_in = nullptr, *var_in = nullptr, *mean_out = nullptr, *var_out = nullptr;
+  int64_t* context = nullptr;
+  int64_t channels = 0;
+  double unbiased = 1, momentum = 0.1, values = 0;
+};
+void layer_track(const LayerTrack& call, const Stream& stream);
+
+}  // namespace qact::core::cuda

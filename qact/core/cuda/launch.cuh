@@ -1,0 +1,107 @@
+// From a call in plain C++ to kernels: types, vector widths, layouts and parts of channels.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "qact/core/cuda/numbers.cuh"
+#include "qact/core/cuda/tensor.cuh"
+#include "qact/core/view.h"
+
+namespace qact::core::cuda {
+
+inline void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string("[") + what + "] CUDA says: " + cudaGetErrorString(error));
+}
+
+template <class T>
+struct Type {
+  using Value = T;
+};
+
+template <class Run>
+void with_type(DType dtype, const Run& run) {
+  switch (dtype) {
+    case DType::f32:
+      return run(Type<float>{});
+    case DType::bf16:
+      return run(Type<__nv_bfloat16>{});
+    case DType::f16:
+      return run(Type<__half>{});
+    default:
+      throw std::invalid_argument(
+          "[qact] expected float32, bfloat16 or float16 on CUDA, got float64");
+  }
+}
+
+// Starts a kernel whose dynamic shared memory may exceed the default limit.
+template <class Kernel, class... Arguments>
+void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
+            cudaStream_t stream, const Arguments&... arguments) {
+  if (shared > 48 * 1024) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared)),
+          what);
+  }
+  kernel<<<grid, threads, shared, stream>>>(arguments...);
+  check(cudaGetLastError(), what);
+}
+
+enum class Order { rows, columns, neither };
+
+inline Order order_of(const Shape& shape, const View& view) {
+  if (shape.spatial > 1 && view.spatial_stride == 1) return Order::rows;
+  const bool even = shape.spatial == 1 || view.batch_stride == shape.spatial * view.spatial_stride;
+  return view.channel_stride == 1 && even ? Order::columns : Order::neither;
+}
+
+inline Layout layout_of(const Shape& shape, const View& view) {
+  Layout out;
+  out.batch_stride = view.batch_stride;
+  out.channel_stride = view.channel_stride;
+  out.row_stride = shape.spatial == 1 ? view.batch_stride : view.spatial_stride;
+  return out;
+}
+
+template <class T>
+Values<T> values_of(const Shape& shape, const View& view) {
+  return {static_cast<const T*>(view.data), static_cast<uint32_t>(shape.context_size()),
+          view.batch_stride, view.spatial_stride, Divider(static_cast<uint32_t>(shape.spatial))};
+}
+
+// Whether packs of `size` values can be loaded and stored.
+inline bool packs(const Shape& shape, const View& view, int size, int bytes) {
+  const bool columns = order_of(shape, view) == Order::columns;
+  const int64_t run = columns ? shape.channels : shape.spatial;
+  const Layout layout = layout_of(shape, view);
+  const bool strides = columns ? layout.row_stride % size == 0
+                               : (layout.batch_stride % size == 0 || shape.batch == 1) &&
+                                     (layout.channel_stride % size == 0 || shape.channels == 1);
+  return run % size == 0 && strides &&
+         reinterpret_cast<uintptr_t>(view.data) % (static_cast<size_t>(size) * bytes) == 0;
+}
+
+// Parts of a channel, so that about `blocks` run in all; the shape alone decides. No part
+// holds more values than a 16-bit count can tell.
+inline Extent extent_of(const Shape& shape, Order order, int size, int64_t groups, int64_t blocks,
+                        int64_t least) {
+  constexpr int64_t kMost = 65024;
+  const int64_t n = shape.context_size();
+  const int64_t wanted = std::clamp<int64_t>(blocks / groups, 1, (n + least - 1) / least);
+  const int64_t parts = std::max(wanted, (n + kMost - 1) / kMost);
+  const int64_t units = order == Order::rows ? n / size : n;
+  Extent out;
+  out.n = static_cast<uint32_t>(n);
+  out.channels = static_cast<uint32_t>(shape.channels);
+  out.spatial = static_cast<uint32_t>(shape.spatial);
+  out.per_part = static_cast<uint32_t>((units + parts - 1) / parts);
+  out.parts = static_cast<uint32_t>((units + out.per_part - 1) / out.per_part);
+  if (order == Order::rows) out.run = Divider(static_cast<uint32_t>(shape.spatial / size));
+  return out;
+}
+
+}  // namespace qact::core::cuda

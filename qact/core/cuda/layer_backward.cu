@@ -1,0 +1,106 @@
+// The fused layer's backward pass, as core/cpu/layer_backward.cpp has it: eight sums over a
+// channel, then one pass that writes.
+#include "qact/core/cuda/backward.cuh"
+#include "qact/core/cuda/cuda.h"
+#include "qact/core/cuda/launch.cuh"
+#include "qact/core/cuda/passes.cuh"
+
+namespace qact::core::cuda {
+namespace {
+
+constexpr const char* kWhat = "quantile_layer_backward";
+constexpr int kGroup = 32;  // channels of a block in columns
+
+bool one_block_backward(const Shape& shape, const View& x) {
+  const int64_t n = shape.context_size();
+  return n <= kCounted || (n <= kOneBlock && order_of(shape, x) == Order::rows);
+}
+
+// Values that one instruction loads: fewer in columns, where each has sums of its own.
+int pack_size(const LayerBackward& call) {
+  const int bytes = call.x.dtype == DType::f32 ? 4 : 2;
+  const int size = order_of(call.shape, call.x) == Order::columns ? 4 : 16 / bytes;
+  const bool all = packs(call.shape, call.x, size, bytes) &&
+                   packs(call.shape, call.grad_y, size, bytes) &&
+                   packs(call.shape, call.grad_x, size, bytes);
+  return all ? size : 1;
+}
+
+Extent sums_extent(const LayerBackward& call) {
+  const Order order = order_of(call.shape, call.x);
+  const int64_t groups =
+      order == Order::rows ? call.shape.channels : (call.shape.channels + kGroup - 1) / kGroup;
+  return extent_of(call.shape, order, pack_size(call), groups, order == Order::rows ? 1056 : 528,
+                   order == Order::rows ? 4096 : 256);
+}
+
+template <class T, int kSize>
+void run(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
+  const auto handle = static_cast<cudaStream_t>(stream.handle);
+  const auto channels = static_cast<unsigned>(call.shape.channels);
+  const Extent extent = sums_extent(call);
+  GradSums* parts = static_cast<GradSums*>(stream.scratch);
+  if (order_of(call.shape, call.x) == Order::rows) {
+    const dim3 grid(extent.parts, channels);
+    launch(kWhat, sum_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
+    launch(kWhat, apply_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
+  } else if constexpr (kSize <= 4) {
+    const dim3 grid((channels + kGroup - 1) / kGroup, extent.parts);
+    launch(kWhat, sum_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent,
+           parts);
+    GradMap* maps = reinterpret_cast<GradMap*>(parts + call.shape.channels * extent.parts);
+    launch(kWhat, merge_columns_parts, dim3(channels), kWarp, 0, handle, grad.solve, parts,
+           extent.parts, maps);
+    launch(kWhat, apply_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent,
+           maps);
+  }
+}
+
+}  // namespace
+
+size_t layer_backward_scratch(const LayerBackward& call) {
+  if (one_block_backward(call.shape, call.x)) return 0;
+  return call.shape.channels * (sizeof(GradSums) * sums_extent(call).parts + sizeof(GradMap));
+}
+
+void layer_backward(const LayerBackward& call, float* grad_affine, const Stream& stream) {
+  with_type(call.x.dtype, [&]<class T>(Type<T>) {
+    GradCall<T> grad;
+    grad.dy = static_cast<const T*>(call.grad_y.data);
+    grad.x = static_cast<const T*>(call.x.data);
+    grad.dx = static_cast<T*>(call.grad_x.data);
+    grad.level = call.level;
+    grad.dy_layout = layout_of(call.shape, call.grad_y);
+    grad.x_layout = layout_of(call.shape, call.x);
+    grad.dx_layout = layout_of(call.shape, call.grad_x);
+    grad.solve = {call.levels,
+                  call.eps,
+                  static_cast<double>(call.shape.context_size()),
+                  static_cast<uint32_t>(call.shape.channels),
+                  call.weight_in,
+                  call.weight_out,
+                  reinterpret_cast<const LayerStats*>(call.stats),
+                  call.density,
+                  grad_affine};
+    if (one_block_backward(call.shape, call.x)) {
+      const Results<uint8_t> levels =
+          level_results(call.shape, call.x, const_cast<uint8_t*>(call.level));
+      launch(kWhat, backward_small<T>, dim3(static_cast<unsigned>(call.shape.channels)),
+             call.shape.context_size() <= kCounted ? kCounted : kGradThreads, 0,
+             static_cast<cudaStream_t>(stream.handle), grad, results_of<T>(call.shape, call.grad_y),
+             results_of<T>(call.shape, call.x), results_of<T>(call.shape, call.grad_x), levels);
+      return;
+    }
+    switch (pack_size(call)) {
+      case 8:
+        if constexpr (sizeof(T) == 2) run<T, 8>(call, grad, stream);
+        return;
+      case 4:
+        return run<T, 4>(call, grad, stream);
+      default:
+        return run<T, 1>(call, grad, stream);
+    }
+  });
+}
+
+}  // namespace qact::core::cuda

@@ -1,0 +1,45 @@
+// The fused layer's forward pass: at most four launches, one for short channels.
+#include "qact/core/cuda/cuda.h"
+#include "qact/core/cuda/forward.cuh"
+#include "qact/core/cuda/launch.cuh"
+#include "qact/core/cuda/passes.cuh"
+
+namespace qact::core::cuda {
+
+bool reads(const Shape& shape, const View& view) { return order_of(shape, view) != Order::neither; }
+
+bool alike(const Shape& shape, const View& a, const View& b) {
+  return order_of(shape, a) == order_of(shape, b);
+}
+
+size_t layer_forward_scratch(const LayerForward& call) {
+  if (one_block(call.shape, call.x, call.quantile)) return 0;
+  return Passes(call.shape, call.x).scratch();
+}
+
+void layer_forward(const LayerForward& call, const Stream& stream) {
+  SolveCall solve;
+  solve.quantile = call.quantile;
+  solve.norm_in = {true, call.eps, call.weight_in, call.bias_in};
+  solve.eps = call.eps;
+  solve.weight_out = call.weight_out;
+  solve.bias_out = call.bias_out;
+  solve.density = call.density;
+  solve.stats = call.stats;
+  solve.context = call.context;
+  with_type(call.x.dtype, [&]<class T>(Type<T>) {
+    if (one_block(call.shape, call.x, call.quantile)) {
+      SmallCall<T> small;
+      small.plain = false;
+      small.y = results_of<T>(call.shape, call.y);
+      small.level = level_results(call.shape, call.x, call.level);
+      run_one_block<T>("quantile_layer", call.shape, call.x, small, solve, stream);
+      return;
+    }
+    const Passes passes(call.shape, call.x);
+    const LevelMap* maps = passes.solve<T>("quantile_layer", call.x, solve, stream);
+    passes.write<T>("quantile_layer", call, maps, stream);
+  });
+}
+
+}  // namespace qact::core::cuda

@@ -1,0 +1,102 @@
+// A channel's summary, merged from the parts that blocks saw, and the plan that follows.
+#pragma once
+
+#include <cstdint>
+
+#include "qact/core/bin_plan.h"
+#include "qact/core/cuda/block.cuh"
+#include "qact/core/quantile.h"
+
+namespace qact::core::cuda {
+
+// Sums of d = x - shift over some of a channel's values; NaN is counted apart.
+struct Partial {
+  double sum = 0, square = 0;
+  float low = INFINITY, high = -INFINITY;
+  uint32_t nans = 0, infinite = 0;
+
+  __device__ void add(float x, float d) {
+    low = fminf(low, x);
+    high = fmaxf(high, x);
+    nans += isnan(x);
+    infinite += isinf(x);
+    sum += d;
+    square += static_cast<double>(d) * d;
+  }
+  __device__ static Partial merge(const Partial& a, const Partial& b) {
+    Partial out;
+    out.sum = a.sum + b.sum;
+    out.square = a.square + b.square;
+    out.low = fminf(a.low, b.low);
+    out.high = fmaxf(a.high, b.high);
+    out.nans = a.nans + b.nans;
+    out.infinite = a.infinite + b.infinite;
+    return out;
+  }
+};
+
+// One value of the channel, so that the sums stay small.
+__device__ inline float shift_of(float first) { return isfinite(first) ? first : 0.0f; }
+
+enum How : int32_t { kBinned, kExact, kNotFinite };
+
+struct ChannelPlan {
+  BinPlan<float> bins;
+  Norm norm;
+  Summary<float> summary;
+  int64_t values;  // that are not NaN
+  How how;
+};
+
+// The norm of a fused layer, or none for the plain operator.
+struct NormIn {
+  bool present = false;
+  double eps = 0;
+  ChannelVector weight, bias;
+};
+
+__device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_t n,
+                                        uint32_t channel, const NormIn& norm_in,
+                                        const Quantile& quantile) {
+  ChannelPlan plan;
+  const double mean = all.sum / n;
+  plan.summary.n = n;
+  plan.summary.mean = shift + mean;
+  plan.summary.variance = fmax(0.0, all.square / n - mean * mean);
+  plan.summary.low = all.low;
+  plan.summary.high = all.high;
+  plan.values = static_cast<int64_t>(n) - all.nans;
+  const bool finite = all.nans == 0 && all.infinite == 0 && plan.summary.finite();
+  plan.norm = {};
+  if (norm_in.present) {
+    plan.norm = {plan.summary.mean,
+                 norm_in.weight.at(channel, 1.0) / sqrt(plan.summary.variance + norm_in.eps),
+                 norm_in.bias.at(channel, 0.0)};
+  }
+  const bool usable = isfinite(plan.norm.scale) && isfinite(plan.norm.shift);
+  if (norm_in.present && !(finite && usable)) {
+    plan.how = kNotFinite;
+  } else if (finite && (!quantile.exact_for(n) || plan.norm.scale == 0) &&
+             plan.bins.make(plan.summary, plan.norm, quantile.bandwidth, bins_for(n))) {
+    plan.how = kBinned;
+  } else {
+    plan.how = kExact;
+  }
+  return plan;
+}
+
+// One warp merges a channel's parts; every lane gets the result.
+__device__ inline Partial merge_parts(const Partial* parts, uint32_t count) {
+  const uint32_t lane = threadIdx.x % kWarp;
+  Partial all;
+  for (uint32_t i = lane; i < count; i += kWarp) all = Partial::merge(all, parts[i]);
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) all = Partial::merge(all, shuffle_xor(all, mask));
+  return all;
+}
+
+__device__ inline int bin_of(float x, const BinMap<float>& map) {
+  const float t = __fmul_rn(__fsub_rn(x, map.origin), map.scale);
+  return __float2int_rd(fminf(fmaxf(t, map.first), map.last)) + map.offset;
+}
+
+}  // namespace qact::core::cuda

@@ -1,0 +1,191 @@
+// Exact levels without sorting. The values of a channel are counted by intervals of their
+// order keys; an interval in which the level changes is divided further, round after round,
+// until each change is pinned to one key: the threshold of its level. A whole channel is
+// ranked this way, or only the bins of a histogram that are too heavy to tell levels.
+#pragma once
+
+#include <cstdint>
+
+#include "qact/core/cuda/block.cuh"
+#include "qact/core/cuda/plan.cuh"
+#include "qact/core/cuda/tensor.cuh"
+#include "qact/core/levels.h"
+
+namespace qact::core::cuda {
+
+inline constexpr int kMostLevels = 255;
+inline constexpr int kMostRoots = 2 * (kMostLevels + 1) + 8;
+inline constexpr int kMostIntervals = kMostRoots + kMostLevels + 1;
+inline constexpr int kCells = 4096;      // counted at a time, over all intervals
+inline constexpr int kCellsEach = 1024;  // at most, of one interval
+inline constexpr uint32_t kNoKey = 0xffffffffu;
+
+// A heavy bin, or one side of a whole channel: values that share a sign and a place
+// beside the bound.
+struct Root {
+  uint32_t lo, hi;  // keys
+  uint32_t before;  // values of the channel below it
+  uint32_t count;
+  int32_t bin;
+  int16_t below;  // the level of the value before it; -1: its first value's is its base
+  int16_t base, last;
+  bool positive, past_bound;
+};
+
+struct RefineSpace {
+  uint32_t cell[kCells];
+  uint32_t lo[2][kMostIntervals], hi[2][kMostIntervals], before[2][kMostIntervals];
+  uint16_t root[2][kMostIntervals];
+  uint8_t shift[kMostIntervals];
+  Root roots[kMostRoots];
+  uint32_t threshold[kMostLevels + 1];
+  unsigned long long level_sum, square_sum;
+  uint32_t scan[kWarp + 1];
+};
+
+struct Ranking {
+  const LevelRule& rule;
+  int64_t negatives;
+
+  // The level of the last of `upto` values.
+  __device__ int level(const Root& root, uint32_t upto) const {
+    const int64_t own = static_cast<int64_t>(upto) - (root.positive ? negatives : 0);
+    return rule.level(root.positive, own + root.past_bound);
+  }
+};
+
+// The interval of [0, count) with lo[i] <= key, or -1.
+__device__ inline int interval_of(const uint32_t* lo, int count, uint32_t key) {
+  int begin = 0, end = count;
+  while (begin < end) {
+    const int middle = (begin + end) / 2;
+    if (lo[middle] <= key) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin - 1;
+}
+
+// Counts the values of each interval in cells of equal width, `each` to an interval.
+template <class T>
+__device__ inline void count_cells(const Values<T>& values, bool descending, RefineSpace& space,
+                                   int now, int count, int each) {
+  for (int i = threadIdx.x; i < count * each; i += blockDim.x) space.cell[i] = 0;
+  for (int i = threadIdx.x; i < count; i += blockDim.x) {
+    int shift = 0;
+    while (((space.hi[now][i] - space.lo[now][i]) >> shift) >= static_cast<uint32_t>(each)) ++shift;
+    space.shift[i] = static_cast<uint8_t>(shift);
+  }
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
+    const float x = values[i];
+    if (isnan(x)) continue;
+    const uint32_t key = order_key(x, descending);
+    const int interval = interval_of(space.lo[now], count, key);
+    if (interval < 0 || key > space.hi[now][interval]) continue;
+    const uint32_t cell = (key - space.lo[now][interval]) >> space.shift[interval];
+    atomicAdd(&space.cell[interval * each + cell], 1u);
+  }
+  __syncthreads();
+}
+
+// What one cell tells: nothing changes in it, or thresholds lie in it.
+struct Cell {
+  uint32_t lo, hi, before, count;
+  int root, from, to;  // the levels before it and at its end
+
+  __device__ bool changes() const { return count > 0 && from != to; }
+  __device__ bool single() const { return lo == hi; }
+};
+
+__device__ inline Cell read_cell(const RefineSpace& space, const Ranking& ranking, int now,
+                                 int each, int index, int cells, uint32_t total) {
+  const int interval = index / each;
+  const uint32_t sub = index - interval * each;
+  const uint32_t next = index + 1 < cells ? space.cell[index + 1] : total;
+  Cell cell;
+  cell.count = next - space.cell[index];
+  cell.root = space.root[now][interval];
+  cell.before = space.before[now][interval] + space.cell[index] - space.cell[interval * each];
+  if (cell.count == 0) return cell;
+  const Root& root = space.roots[cell.root];
+  const uint64_t lo =
+      space.lo[now][interval] + (static_cast<uint64_t>(sub) << space.shift[interval]);
+  const uint64_t hi = lo + (uint64_t{1} << space.shift[interval]) - 1;
+  cell.lo = static_cast<uint32_t>(lo);
+  cell.hi = hi < space.hi[now][interval] ? static_cast<uint32_t>(hi) : space.hi[now][interval];
+  cell.from = cell.before > root.before ? ranking.level(root, cell.before) : root.below;
+  cell.to = ranking.level(root, cell.before + cell.count);
+  return cell;
+}
+
+// A change of level pinned to one key. `end`: the values up to the end of what is ranked.
+__device__ inline void settle(RefineSpace& space, const Cell& cell, uint32_t end) {
+  if (cell.from < 0) {  // the first value of a heavy bin
+    space.roots[cell.root].base = static_cast<int16_t>(cell.to);
+    const unsigned long long count = end - cell.before;
+    atomicAdd(&space.level_sum, count * cell.to);
+    atomicAdd(&space.square_sum, count * cell.to * cell.to);
+    return;
+  }
+  // Each value at or past the threshold of level k is worth one level, and k^2 - (k-1)^2.
+  const unsigned long long count = end - cell.before;
+  for (int k = cell.from + 1; k <= cell.to; ++k) {
+    space.threshold[k] = cell.lo;
+    atomicAdd(&space.level_sum, count);
+    atomicAdd(&space.square_sum, count * (2 * k - 1));
+  }
+}
+
+// Finds the thresholds of all roots. whole_end: 0, or the number of values if the roots are
+// a whole channel, whose thresholds go on from root to root.
+template <class T>
+__device__ inline void refine(const Values<T>& values, bool descending, const Ranking& ranking,
+                              RefineSpace& space, int roots, uint32_t whole_end) {
+  for (int r = threadIdx.x; r < roots; r += blockDim.x) {
+    const Root& root = space.roots[r];
+    space.lo[0][r] = root.lo;
+    space.hi[0][r] = root.hi;
+    space.before[0][r] = root.before;
+    space.root[0][r] = static_cast<uint16_t>(r);
+  }
+  __syncthreads();
+  int count = roots;
+  for (int now = 0; count > 0; now ^= 1) {
+    const int each = min(kCells / count, kCellsEach), cells = count * each;
+    count_cells(values, descending, space, now, count, each);
+    const uint32_t total = scan_array(space.cell, cells, space.scan);
+    const int own = (cells + blockDim.x - 1) / blockDim.x;
+    const int begin = min(cells, static_cast<int>(threadIdx.x) * own),
+              end = min(cells, begin + own);
+    uint32_t open = 0;
+    for (int i = begin; i < end; ++i) {
+      const Cell cell = read_cell(space, ranking, now, each, i, cells, total);
+      if (!cell.changes()) continue;
+      if (cell.single()) {
+        const Root& root = space.roots[cell.root];
+        settle(space, cell, whole_end ? whole_end : root.before + root.count);
+      } else {
+        ++open;
+      }
+    }
+    uint32_t next = 0;
+    uint32_t at = scan_block(open, space.scan, next);
+    for (int i = begin; i < end && open > 0; ++i) {
+      const Cell cell = read_cell(space, ranking, now, each, i, cells, total);
+      if (!cell.changes() || cell.single()) continue;
+      space.lo[now ^ 1][at] = cell.lo;
+      space.hi[now ^ 1][at] = cell.hi;
+      space.before[now ^ 1][at] = cell.before;
+      space.root[now ^ 1][at] = static_cast<uint16_t>(cell.root);
+      ++at;
+      --open;
+    }
+    count = static_cast<int>(next);
+    __syncthreads();
+  }
+}
+
+}  // namespace qact::core::cuda

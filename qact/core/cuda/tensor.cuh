@@ -1,0 +1,79 @@
+// How blocks walk over a tensor. In rows, a channel's values of one image lie side by side
+// (NCHW); in columns, the channels of one place do (channels_last, or a matrix).
+#pragma once
+
+#include <cstdint>
+
+#include "qact/core/cuda/numbers.cuh"
+
+namespace qact::core::cuda {
+
+struct Layout {
+  int64_t batch_stride = 0;    // rows: from image to image; columns: unused
+  int64_t channel_stride = 1;  // rows; 1 in columns
+  int64_t row_stride = 0;      // columns: from place to place
+};
+
+// What all tensors of one call share.
+struct Extent {
+  uint32_t n = 0;  // values of a channel
+  uint32_t channels = 0;
+  uint32_t spatial = 1;   // rows: values of a run
+  uint32_t parts = 1;     // blocks of a channel
+  uint32_t per_part = 0;  // packs (rows) or places (columns) of a part
+  Divider run;            // rows: packs of a run
+};
+
+// A block's packs of one channel: visit(offset in the tensor's own layout, first value).
+template <int kSize, class Visit>
+__device__ inline void for_each_pack(const Extent& extent, uint32_t part, const Visit& visit) {
+  const uint32_t packs = extent.n / kSize;
+  const uint32_t begin = part * extent.per_part;
+  const uint32_t end = min(packs, begin + extent.per_part);
+#pragma unroll 4
+  for (uint32_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+    const uint32_t image = extent.run.quotient(i);
+    visit(image, (i - image * extent.run.divisor) * kSize, i * kSize);
+  }
+}
+
+__device__ inline int64_t row_offset(const Layout& layout, uint32_t channel, uint32_t image,
+                                     uint32_t place) {
+  return static_cast<int64_t>(image) * layout.batch_stride +
+         static_cast<int64_t>(channel) * layout.channel_stride + place;
+}
+
+// A thread's places in columns: every thread keeps its kSize channels.
+template <int kGroup, int kSize>
+struct Column {
+  static constexpr int kLanes = kGroup / kSize;  // threads of one place
+  uint32_t channel, first;
+
+  __device__ explicit Column(uint32_t group)
+      : channel(group * kGroup + threadIdx.x % kLanes * kSize), first(threadIdx.x / kLanes) {}
+
+  template <class Visit>
+  __device__ void for_each_place(const Extent& extent, uint32_t part, const Visit& visit) const {
+    if (channel >= extent.channels) return;
+    const uint32_t begin = part * extent.per_part;
+    const uint32_t end = min(extent.n, begin + extent.per_part);
+#pragma unroll 4
+    for (uint32_t i = begin + first; i < end; i += blockDim.x / kLanes) visit(i);
+  }
+};
+
+// One channel's values in any layout, one at a time.
+template <class T>
+struct Values {
+  const T* data;
+  uint32_t n;
+  int64_t image_stride, place_stride;
+  Divider spatial;
+
+  __device__ float operator[](uint32_t i) const {
+    const uint32_t image = spatial.quotient(i);
+    return to_float(data[image * image_stride + (i - image * spatial.divisor) * place_stride]);
+  }
+};
+
+}  // namespace qact::core::cuda

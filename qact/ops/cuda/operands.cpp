@@ -1,0 +1,43 @@
+#include "qact/ops/cuda/operands.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
+
+namespace qact::ops {
+
+CudaStream cuda_stream(const at::Tensor& on, size_t scratch_bytes) {
+  CudaStream out;
+  if (scratch_bytes > 0) {
+    out.scratch = at::empty({static_cast<int64_t>(scratch_bytes)}, on.options().dtype(at::kByte));
+    out.stream.scratch = out.scratch.data_ptr();
+  }
+  out.stream.handle = c10::cuda::getCurrentCUDAStream(on.device().index()).stream();
+  return out;
+}
+
+Folded fold_readable(const at::Tensor& x) {
+  Folded out = fold(x);
+  return core::cuda::reads(out.shape, out.view) ? out : fold(x.contiguous());
+}
+
+Folded fold_alike(const at::Tensor& tensor, const Folded& like) {
+  Folded out = fold(tensor);
+  if (core::cuda::alike(like.shape, out.view, like.view)) return out;
+  at::Tensor copy = at::empty_strided(like.tensor.sizes(), like.tensor.strides(), tensor.options());
+  return fold(copy.copy_(tensor));
+}
+
+CudaOutput::CudaOutput(const at::Tensor& like, const Folded& in)
+    : result_(at::empty_like(like)), folded_(fold(result_)) {
+  const bool alike =
+      folded_.tensor.is_same(result_) && core::cuda::alike(in.shape, folded_.view, in.view);
+  if (!alike)
+    folded_ = fold(at::empty_strided(in.tensor.sizes(), in.tensor.strides(), like.options()));
+}
+
+at::Tensor CudaOutput::take() const {
+  if (!folded_.tensor.is_same(result_)) result_.copy_(folded_.tensor);
+  return result_;
+}
+
+}  // namespace qact::ops

@@ -1,0 +1,41 @@
+// Tensors as the CUDA kernels take them, and the stream they run on.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "qact/core/cuda/cuda.h"
+#include "qact/ops/border.h"
+
+namespace qact::ops {
+
+// The current stream of a tensor's device, with scratch memory that lives as long as the
+// allocator knows it is in use there.
+struct CudaStream {
+  at::Tensor scratch;
+  core::cuda::Stream stream;
+};
+CudaStream cuda_stream(const at::Tensor& on, size_t scratch_bytes = 0);
+
+// Float64 is computed in float32 on CUDA.
+inline bool narrows(const at::Tensor& x) { return x.scalar_type() == at::kDouble; }
+
+// x in an order that kernels read, which is its own unless it is neither NCHW nor
+// channels_last.
+Folded fold_readable(const at::Tensor& x);
+
+// A tensor in the order of `like`; copied if it lies otherwise.
+Folded fold_alike(const at::Tensor& tensor, const Folded& like);
+
+// A result with the layout that empty_like gives; written in the order of `in`.
+class CudaOutput {
+ public:
+  CudaOutput(const at::Tensor& like, const Folded& in);
+  const core::View& view() const { return folded_.view; }
+  at::Tensor take() const;
+
+ private:
+  at::Tensor result_;
+  Folded folded_;
+};
+
+}  // namespace qact::ops

@@ -1,0 +1,93 @@
+#include "qact/ops/quantile_apply.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <torch/library.h>
+
+#include "qact/ops/cuda/operands.h"
+
+namespace qact::ops {
+namespace {
+
+// What both directions hand to core, and the tensors that must outlive the call.
+struct Operands {
+  Folded x;
+  at::Tensor quantiles;
+  FoldedVector scale, shift, out_scale;
+
+  template <class Call>
+  void fill(Call& call) const {
+    call.levels = static_cast<int>(quantiles.size(1));
+    call.shape = x.shape;
+    call.x = x.view;
+    call.scale = scale.vector;
+    call.shift = shift.vector;
+    call.out_scale = out_scale.vector;
+    call.quantiles = quantiles.const_data_ptr<double>();
+  }
+};
+
+Operands fold_operands(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
+                       const MaybeTensor& shift, const MaybeTensor& out_scale) {
+  check_values("quantile_apply", x);
+  return {fold_readable(x), quantiles.to(at::kDouble).contiguous(), fold_vector(scale),
+          fold_vector(shift), fold_vector(out_scale)};
+}
+
+at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
+                 const MaybeTensor& shift, const MaybeTensor& out_scale,
+                 const MaybeTensor& out_shift, double bandwidth, bool quantised) {
+  check_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth);
+  const c10::cuda::CUDAGuard guard(x.device());
+  if (narrows(x)) {
+    return apply(x.to(at::kFloat), quantiles, scale, shift, out_scale, out_shift, bandwidth,
+                 quantised)
+        .to(at::kDouble);
+  }
+  const Operands operands = fold_operands(x, quantiles, scale, shift, out_scale);
+  const FoldedVector last = fold_vector(out_shift);
+  const CudaOutput y(x, operands.x);
+  core::QuantileApply call;
+  operands.fill(call);
+  call.quantised = quantised;
+  call.out_shift = last.vector;
+  call.y = y.view();
+  core::cuda::quantile_apply(call, cuda_stream(x).stream);
+  return y.take();
+}
+
+std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, const at::Tensor& x,
+                                                  const at::Tensor& quantiles,
+                                                  const MaybeTensor& scale,
+                                                  const MaybeTensor& shift,
+                                                  const MaybeTensor& out_scale, double bandwidth) {
+  check_apply(x, quantiles, scale, shift, out_scale, {}, bandwidth);
+  check_like("quantile_apply_backward", "grad_y", grad_y, x);
+  const c10::cuda::CUDAGuard guard(x.device());
+  if (narrows(x)) {
+    auto [grad_x, affine] = apply_backward(grad_y.to(at::kFloat), x.to(at::kFloat), quantiles,
+                                           scale, shift, out_scale, bandwidth);
+    return {grad_x.to(at::kDouble), affine.to(at::kDouble)};
+  }
+  const Operands operands = fold_operands(x, quantiles, scale, shift, out_scale);
+  const Folded grad = fold_alike(grad_y, operands.x);
+  const CudaOutput grad_x(x, operands.x);
+  at::Tensor affine = at::empty({4, x.size(1)}, x.options().dtype(at::kFloat));
+  core::QuantileApplyBackward call;
+  operands.fill(call);
+  call.bandwidth = bandwidth;
+  call.grad_y = grad.view;
+  call.grad_x = grad_x.view();
+  const CudaStream on = cuda_stream(x, core::cuda::quantile_apply_backward_scratch(call));
+  core::cuda::quantile_apply_backward(call, affine.data_ptr<float>(), on.stream);
+  return {grad_x.take(), affine};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(qact, CUDA, m) {
+  m.impl("quantile_apply", apply);
+  m.impl("quantile_apply_backward", apply_backward);
+}
+
+}  // namespace qact::ops

@@ -1,0 +1,120 @@
+#include "qact/ops/quantile_layer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <torch/library.h>
+
+#include "qact/core/context.h"
+#include "qact/ops/cuda/operands.h"
+
+namespace qact::ops {
+namespace {
+
+using Forward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+Forward forward(const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
+                const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps,
+                int64_t levels, double bound, double positive_share, double bandwidth,
+                std::string_view algorithm, bool track, bool need_density) {
+  constexpr const char* kOp = "quantile_layer";
+  core::LayerForward call;
+  call.quantile = check_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
+                              positive_share, bandwidth, algorithm);
+  check_values(kOp, x);
+  const int64_t channels = x.size(1), per_channel = x.numel() / channels;
+  TORCH_CHECK(per_channel > 1, "[", kOp,
+              "] expected more than one value per channel to take statistics from, got ",
+              describe(x));
+  const c10::cuda::CUDAGuard guard(x.device());
+  if (narrows(x)) {
+    Forward out = forward(x.to(at::kFloat), weight_in, bias_in, weight_out, bias_out, eps, levels,
+                          bound, positive_share, bandwidth, algorithm, track, need_density);
+    std::get<0>(out) = std::get<0>(out).to(at::kDouble);
+    return out;
+  }
+  const Folded in = fold_readable(x);
+  const CudaOutput y(x, in);
+  const FoldedVector w1 = fold_vector(weight_in), b1 = fold_vector(bias_in);
+  const FoldedVector w2 = fold_vector(weight_out), b2 = fold_vector(bias_out);
+  at::Tensor level = at::empty({channels, per_channel}, x.options().dtype(at::kByte));
+  at::Tensor stats = at::empty({channels, core::kLayerStats}, x.options().dtype(at::kDouble));
+  at::Tensor density =
+      at::empty({need_density ? channels : 0, core::kDensityNodes}, x.options().dtype(at::kInt));
+  at::Tensor context =
+      at::empty({track ? channels : 0, core::kContextBins}, x.options().dtype(at::kLong));
+  call.eps = eps;
+  call.shape = in.shape;
+  call.x = in.view;
+  call.y = y.view();
+  call.level = level.data_ptr<uint8_t>();
+  call.weight_in = w1.vector;
+  call.bias_in = b1.vector;
+  call.weight_out = w2.vector;
+  call.bias_out = b2.vector;
+  call.density = need_density ? density.data_ptr<int32_t>() : nullptr;
+  call.stats = stats.data_ptr<double>();
+  call.context = track ? context.data_ptr<int64_t>() : nullptr;
+  const CudaStream on = cuda_stream(x, core::cuda::layer_forward_scratch(call));
+  core::cuda::layer_forward(call, on.stream);
+  if (!need_density) density = density.flatten();
+  if (!track) context = context.flatten();
+  return {y.take(), level, density, stats, context};
+}
+
+std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
+                                            const at::Tensor& level, const at::Tensor& density,
+                                            const at::Tensor& stats, const MaybeTensor& weight_in,
+                                            const MaybeTensor& weight_out, double eps,
+                                            int64_t levels) {
+  check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
+  check_values("quantile_layer_backward", x);
+  const c10::cuda::CUDAGuard guard(x.device());
+  if (narrows(x)) {
+    auto [grad_x, affine] = backward(grad_y.to(at::kFloat), x.to(at::kFloat), level, density, stats,
+                                     weight_in, weight_out, eps, levels);
+    return {grad_x.to(at::kDouble), affine.to(at::kDouble)};
+  }
+  const Folded in = fold_readable(x), grad = fold_alike(grad_y, in);
+  const CudaOutput grad_x(x, in);
+  const FoldedVector w1 = fold_vector(weight_in), w2 = fold_vector(weight_out);
+  at::Tensor affine = at::empty({4, x.size(1)}, x.options().dtype(at::kFloat));
+  core::LayerBackward call;
+  call.levels = static_cast<int>(levels);
+  call.eps = eps;
+  call.shape = in.shape;
+  call.grad_y = grad.view;
+  call.x = in.view;
+  call.level = level.const_data_ptr<uint8_t>();
+  call.weight_in = w1.vector;
+  call.weight_out = w2.vector;
+  call.density = density.const_data_ptr<int32_t>();
+  call.stats = stats.const_data_ptr<double>();
+  call.grad_x = grad_x.view();
+  const CudaStream on = cuda_stream(x, core::cuda::layer_backward_scratch(call));
+  core::cuda::layer_backward(call, affine.data_ptr<float>(), on.stream);
+  return {grad_x.take(), affine};
+}
+
+// Under autocast the layer runs in autocast's type; its statistics stay in float32.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> autocast(
+    const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
+    const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
+    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCUDA);
+  const at::ScalarType type = at::autocast::get_autocast_dtype(at::kCUDA);
+  return quantile_layer(at::autocast::cached_cast(type, x, c10::DeviceType::CUDA), weight_in,
+                        bias_in, weight_out, bias_out, eps, levels, bound, positive_share,
+                        bandwidth, algorithm, track);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(qact, CUDA, m) {
+  m.impl("quantile_layer_forward", forward);
+  m.impl("quantile_layer_backward", backward);
+}
+
+TORCH_LIBRARY_IMPL(qact, AutocastCUDA, m) { m.impl("quantile_layer", autocast); }
+
+}  // namespace qact::ops

@@ -1,0 +1,79 @@
+#include "qact/ops/layer_track.h"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include "qact/core/quantile.h"
+#include "qact/ops/border.h"
+#include "qact/ops/context.h"
+#include "qact/ops/dispatch.h"
+
+namespace qact::ops {
+
+void layer_track(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
+                 at::Tensor& context, const at::Tensor& stats, const at::Tensor& batch,
+                 double momentum, double n, double values) {
+  static const auto op = registered<decltype(layer_track)>("qact::layer_track");
+  at::AutoDispatchBelowADInplaceOrView guard;  // nothing here has a gradient
+  op.call(mean_in, var_in, mean_out, var_out, context, stats, batch, momentum, n, values);
+}
+
+void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
+                       const at::Tensor& mean_out, const at::Tensor& var_out,
+                       const at::Tensor& context, const at::Tensor& stats, const at::Tensor& batch,
+                       double momentum) {
+  constexpr const char* kOp = "layer_track";
+  check_context(kOp, "context", context);
+  check_context(kOp, "batch", batch);
+  check_like(kOp, "batch", batch, context);
+  TORCH_CHECK(stats.scalar_type() == at::kDouble && stats.dim() == 2 &&
+                  stats.sym_size(0) == context.sym_size(0) &&
+                  stats.sym_size(1) == core::kLayerStats,
+              "[", kOp, "] expected stats to be float64 of shape (", context.sym_size(0), ",",
+              core::kLayerStats, "), got ", describe(stats));
+  for (const at::Tensor* running : {&mean_in, &var_in, &mean_out, &var_out}) {
+    TORCH_CHECK(running->dim() == 1 && running->sym_size(0) == context.sym_size(0), "[", kOp,
+                "] expected running statistics of shape (", context.sym_size(0), "), got ",
+                describe(*running));
+  }
+  TORCH_CHECK(momentum >= 0 && momentum <= 1, "[", kOp, "] expected momentum in [0, 1], got ",
+              momentum);
+}
+
+namespace {
+
+void track_anywhere(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out,
+                    at::Tensor& var_out, at::Tensor& context, const at::Tensor& stats,
+                    const at::Tensor& batch, double momentum, double n, double values) {
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, stats, batch, momentum);
+  const auto keep = [&](at::Tensor& running, int column, double factor) {
+    running.lerp_((stats.select(1, column) * factor).to(running.scalar_type()), momentum);
+  };
+  const double unbiased = n / (n - 1);
+  keep(mean_in, 0, 1);
+  keep(var_in, 1, unbiased);
+  keep(mean_out, 2, 1);
+  keep(var_out, 3, unbiased);
+  context.copy_(context_blend(context, (1 - momentum) * values, batch, momentum * values));
+}
+
+void track_meta(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
+                at::Tensor& context, const at::Tensor& stats, const at::Tensor& batch,
+                double momentum, double, double) {
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, stats, batch, momentum);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(qact, m) {
+  m.def(
+      "layer_track(Tensor(a!) mean_in, Tensor(b!) var_in, Tensor(c!) mean_out, "
+      "Tensor(d!) var_out, Tensor(e!) context, Tensor stats, Tensor batch, float momentum, "
+      "float n, float values) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("layer_track", track_anywhere); }
+
+TORCH_LIBRARY_IMPL(qact, Meta, m) { m.impl("layer_track", track_meta); }
+
+}  // namespace qact::ops

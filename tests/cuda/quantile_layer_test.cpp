@@ -1,0 +1,132 @@
+// The fused layer on the GPU against the same layer on the CPU, which is tested against
+// the oracle.
+#include "qact/ops/quantile_layer.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cuda/cases.h"
+
+namespace qact::tests {
+namespace {
+
+using core::testing::Distribution;
+using core::testing::kDistributions;
+
+struct LayerRun {
+  torch::Tensor y, level, density, stats, context, grad_x, affine;
+
+  LayerRun(const torch::Tensor& x, const torch::Tensor& grad, const char* algorithm) {
+    const int64_t channels = x.size(1);
+    const auto vector = [&](double first, double step) {
+      return (first + step * torch::arange(channels).remainder(7)).to(torch::kFloat).to(x.device());
+    };
+    const torch::Tensor w1 = vector(1.25, -0.5), b1 = vector(-0.3, 0.2);
+    const torch::Tensor w2 = vector(0.75, 0.5), b2 = vector(0.1, -0.4);
+    std::tie(y, level, density, stats, context) = ops::quantile_layer_forward(
+        x, w1, b1, w2, b2, 1e-5, 100, 100.0, 0.5, 0.5, algorithm, true, true);
+    std::tie(grad_x, affine) =
+        ops::quantile_layer_backward(grad, x, level, density, stats, w1, w2, 1e-5, 100);
+  }
+};
+
+void expect_same(const torch::Tensor& x, const char* algorithm, const std::string& what,
+                 double off_by_rounding) {
+  const torch::Tensor grad = torch::randn(x.sizes(), torch::kDouble).to(x.scalar_type());
+  const LayerRun cpu(x, grad, algorithm), gpu(on_gpu(x), grad.cuda(), algorithm);
+  const bool narrow = x.element_size() == 2;
+  // Half a level of the outer norm's output.
+  const torch::Tensor level =
+      0.005 * cpu.affine.new_ones({}) * 3.5 / (cpu.stats.select(1, 3) + 1e-5).sqrt();
+  EXPECT_LE(
+      differing(gpu.stats.slice(1, 0, 4), cpu.stats.slice(1, 0, 4),
+                1e-5 * (1 + cpu.stats.slice(1, 0, 4).abs().nan_to_num().max().item<double>())),
+      0)
+      << what;
+  const double step = 0.0025 * level.nan_to_num().min().item<double>();
+  EXPECT_LE(differing(gpu.y, cpu.y, narrow ? 0.05 : std::max(step, 1e-3)), off_by_rounding) << what;
+  if (x.numel() / x.size(1) > 3) {  // of two values, norms leave no gradient but rounding
+    EXPECT_LE(relative_error(gpu.grad_x, cpu.grad_x), narrow ? 0.03 : 0.02) << what;
+    EXPECT_LE(relative_error(gpu.affine, cpu.affine), narrow ? 0.05 : 0.02) << what;
+  }
+  EXPECT_TRUE(gpu.context.sum(1).cpu().equal(cpu.context.sum(1))) << what;
+  EXPECT_LE(differing(gpu.context, cpu.context, 65536.0 * 2), 0.04) << what;
+  EXPECT_EQ(gpu.y.strides(), torch::empty_like(x).strides()) << what;
+}
+
+TEST(CudaLayer, EqualsTheCpuOverShapesTypesAndLayouts) {
+  torch::manual_seed(0);
+  for (const auto& shape : shapes()) {
+    if (shape[0] * (shape.size() > 2 ? shape[2] : 1) < 2) continue;
+    const torch::Tensor values = torch::randn(shape, torch::kDouble) * 2 + 0.5;
+    for (const auto type : types()) {
+      for (const Layout& layout : layouts()) {
+        const torch::Tensor x = layout.of(values.to(type));
+        expect_same(x, "auto", describe(x, layout), 0.02);
+      }
+    }
+  }
+}
+
+TEST(CudaLayer, EqualsTheCpuOnLargeChannels) {
+  torch::manual_seed(0);
+  const std::vector<std::vector<int64_t>> large = {{64, 8, 16, 16},  {128, 16, 4, 4},
+                                                   {50, 12, 33, 31}, {33, 7, 64, 64},
+                                                   {9000, 40},       {70000, 3, 2}};
+  for (const auto& shape : large) {
+    for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+      for (int i : {0, 1}) {
+        const torch::Tensor x = layouts()[i].of(torch::randn(shape).to(type));
+        expect_same(x, "auto", describe(x, layouts()[i]), 1e-5);
+      }
+    }
+  }
+}
+
+TEST(CudaLayer, EqualsTheCpuOverDistributions) {
+  for (const Distribution distribution : kDistributions) {
+    for (const char* algorithm : {"exact", "binned"}) {
+      for (const auto& shape : std::vector<std::vector<int64_t>>{{40, 3, 7, 9}, {100, 5, 20, 20}}) {
+        for (int i : {0, 1}) {
+          const torch::Tensor x = layouts()[i].of(drawn(shape, distribution).to(torch::kFloat));
+          expect_same(
+              x, algorithm,
+              std::string(name(distribution)) + " " + algorithm + " " + describe(x, layouts()[i]),
+              // Far from 0 values tie, and those at the mean go to one side together.
+              distribution == Distribution::far_mean ? 2e-3 : 2e-4);
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaLayer, NotFiniteChannelsAreNan) {
+  torch::Tensor x = torch::randn({600, 3, 2});
+  x[5][1][0] = NAN;
+  x[7][2][1] = INFINITY;
+  const auto y = std::get<0>(ops::quantile_layer(x.cuda(), {}, {}, {}, {}));
+  EXPECT_FALSE(y.select(1, 0).isnan().any().item<bool>());
+  EXPECT_TRUE(y.select(1, 1).isnan().all().item<bool>());
+  EXPECT_TRUE(y.select(1, 2).isnan().all().item<bool>());
+}
+
+TEST(CudaLayer, RepeatsBitForBit) {
+  for (const auto& shape :
+       std::vector<std::vector<int64_t>>{{64, 32, 16, 16}, {128, 512}, {32, 16, 4, 4}}) {
+    for (int i : {0, 1}) {
+      const torch::Tensor x = on_gpu(layouts()[i].of(torch::randn(shape)));
+      const torch::Tensor grad = torch::randn_like(x);
+      const LayerRun first(x, grad, "auto");
+      for (int round = 0; round < 5; ++round) {
+        const LayerRun again(x, grad, "auto");
+        EXPECT_TRUE(again.y.equal(first.y));
+        EXPECT_TRUE(again.grad_x.equal(first.grad_x));
+        EXPECT_TRUE(again.affine.equal(first.affine));
+        EXPECT_TRUE(again.context.equal(first.context));
+        EXPECT_TRUE(again.density.equal(first.density));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qact::tests
