@@ -87,6 +87,28 @@ class ResNet18(nn.Module):
         return self.linear(self.act(F.avg_pool2d(x, 4).flatten(1)))
 
 
+class PreluResNet18(ResNet18):
+    """A slope for each channel of each site, under the names that our network has for them."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem_activation, self.pooled_activation = nn.PReLU(64), nn.PReLU(512)
+        for block in self.blocks():
+            block.outer_activation = nn.PReLU(block.conv2.out_channels)
+        for module in self.modules():
+            if isinstance(module, nn.PReLU):
+                nn.init.uniform_(module.weight, -0.2, 0.5)
+
+    def blocks(self):
+        return [*self.layer1, *self.layer2, *self.layer3, *self.layer4]
+
+    def forward(self, x):
+        x = self.stem_activation(self.bn1(self.conv1(x)))
+        for block in self.blocks():
+            x = block(x, block.outer_activation)
+        return self.linear(self.pooled_activation(F.avg_pool2d(x, 4).flatten(1)))
+
+
 class Vgg16(nn.Module):
     def __init__(self):
         super().__init__()
@@ -254,6 +276,7 @@ class Wrn(nn.Module):
 CASES = {
     "resnet18": (ResNet18, []),
     "resnet18 selu": (lambda: ResNet18(F.selu), ["activation=selu"]),
+    "resnet18 prelu": (PreluResNet18, ["activation=prelu"]),
     "vgg16": (Vgg16, []),
     "densenet": (DenseNet, []),
     "lenet": (LeNet, []),
