@@ -26,12 +26,14 @@ QuantileClassifierImpl::QuantileClassifierImpl(QuantileClassifierOptions options
 
 void QuantileClassifierImpl::reset() {
   const int64_t classes = options.classes();
+  const bool in_ranks = options.class_prior() == ClassPrior::quantile;
+  const double share = in_ranks ? 1.0 - 1.0 / static_cast<double>(classes) : 0.5;
   const int64_t usual = std::min<int64_t>(65535, std::max<int64_t>(100, 10 * classes));
   linear = register_module("linear", torch::nn::Linear(options.features(), classes));
   activation = register_module(
       "activation", QuantileActivation(QuantileActivationOptions(classes)
                                            .levels(options.levels() > 0 ? options.levels() : usual)
-                                           .positive_share(1.0 - 1.0 / static_cast<double>(classes))
+                                           .positive_share(share)
                                            .bandwidth(options.bandwidth())
                                            .norm_in(false)
                                            .norm_out(false)
@@ -58,7 +60,7 @@ torch::Tensor QuantileClassifierImpl::predict(const torch::Tensor& x) {
 }
 
 torch::Tensor QuantileClassifierImpl::loss(const torch::Tensor& probabilities,
-                                           const torch::Tensor& labels) {
+                                           const torch::Tensor& labels, ClassPrior class_prior) {
   TORCH_CHECK(probabilities.dim() == 2 && probabilities.numel() > 0 && labels.dim() == 1 &&
                   labels.scalar_type() == torch::kLong && labels.size(0) == probabilities.size(0),
               "[", kName,
@@ -69,7 +71,10 @@ torch::Tensor QuantileClassifierImpl::loss(const torch::Tensor& probabilities,
   TORCH_CHECK(least >= 0 && most < classes, "[", kName, "] expected labels in 0..", classes - 1,
               ", got ", least < 0 ? least : most);
   const torch::Tensor target = torch::one_hot(labels, classes).to(probabilities.scalar_type());
-  return torch::binary_cross_entropy(probabilities, target);
+  if (class_prior == ClassPrior::quantile)
+    return torch::binary_cross_entropy(probabilities, target);
+  const double prior = 1.0 / static_cast<double>(classes);
+  return torch::binary_cross_entropy(probabilities, target, prior + (1 - 2 * prior) * target);
 }
 
 }  // namespace qact::nn

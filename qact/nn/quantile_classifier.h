@@ -9,6 +9,15 @@
 
 namespace qact::nn {
 
+// Where it is told that one sample in K is of a class, and the others are not.
+enum class ClassPrior {
+  // In the ranks: logits >= 0 share a weight of 1 - 1/K, so that a logit of 0 is ranked 1/K and
+  // the mean output is the prior 1/K when one sample in K is positive.
+  quantile,
+  // In the loss: the class counts 1 - 1/K, the rest 1/K. A logit of 0 is ranked 1/2.
+  loss,
+};
+
 struct QuantileClassifierOptions {
   QuantileClassifierOptions(int64_t features, int64_t classes)
       : features_(features), classes_(classes) {}
@@ -17,14 +26,13 @@ struct QuantileClassifierOptions {
   TORCH_ARG(int64_t, classes);
   // 0: max(100, 10 * classes). Fewer would tie too often among many classes.
   TORCH_ARG(int64_t, levels) = 0;
+  TORCH_ARG(ClassPrior, class_prior) = ClassPrior::quantile;
   TORCH_ARG(double, bandwidth) = 0.5;
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
   TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
 };
 
-// Outputs >= 0 share a weight of 1 - 1/K, so that a logit of 0 is ranked 1/K and the mean
-// output is the prior 1/K when one sample in K is positive.
 class QuantileClassifierImpl : public torch::nn::Cloneable<QuantileClassifierImpl> {
  public:
   explicit QuantileClassifierImpl(QuantileClassifierOptions options);
@@ -40,7 +48,8 @@ class QuantileClassifierImpl : public torch::nn::Cloneable<QuantileClassifierImp
   torch::Tensor predict(const torch::Tensor& x);
 
   // Binary cross-entropy of forward's output against labels, (B) int64, one against the rest.
-  static torch::Tensor loss(const torch::Tensor& probabilities, const torch::Tensor& labels);
+  static torch::Tensor loss(const torch::Tensor& probabilities, const torch::Tensor& labels,
+                            ClassPrior class_prior = ClassPrior::quantile);
 
   QuantileClassifierOptions options;
   torch::nn::Linear linear{nullptr};

@@ -44,19 +44,22 @@ ModelCard parse_card(const std::string& text, const std::string& file) {
 }  // namespace
 
 void save_model(const std::filesystem::path& path, const models::Network& network,
-                const ModelCard& card) {
+                const ModelCard& card, const Classifiers& classifiers) {
   Json json;
   visit_fields(card, [&](const char* name, const auto& field) { json[name] = field; });
-  safetensors::write_tensors(path, safetensors::state_of(network), {{kCard, json.dump()}});
+  safetensors::Tensors tensors = safetensors::state_of(network);
+  tensors.merge(classifier_tensors(classifiers));
+  safetensors::write_tensors(path, tensors, {{kCard, json.dump()}});
 }
 
 Model load_model(const std::filesystem::path& path) {
-  const safetensors::TensorFile file = safetensors::read_tensors(path);
+  safetensors::TensorFile file = safetensors::read_tensors(path);
   const auto found = file.metadata.find(kCard);
   if (found == file.metadata.end()) {
     safetensors::fail(path.string(), std::string("metadata with ") + kCard, "none");
   }
-  Model model{parse_card(found->second, path.string()), nullptr};
+  Model model{parse_card(found->second, path.string()), nullptr,
+              take_classifiers(&file.tensors, path.string())};
   model.network = models::make(model.card.model, model.card.options);
   safetensors::load_state(*model.network, file.tensors, path.string());
   return model;

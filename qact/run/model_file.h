@@ -1,5 +1,5 @@
-// A trained network in a file: the weights under their usual names, and in the metadata all
-// that is needed to build it again and to feed it.
+// A trained network in a file: the weights under their usual names, those of the classifiers on
+// its embeddings, and in the metadata all that is needed to build it again and to feed it.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 
 #include "qact/data/split.h"
 #include "qact/models/network.h"
+#include "qact/run/classifiers.h"
 
 namespace qact::run {
 
@@ -23,11 +24,12 @@ struct ModelCard {
 };
 
 void save_model(const std::filesystem::path& path, const models::Network& network,
-                const ModelCard& card);
+                const ModelCard& card, const Classifiers& classifiers = {});
 
 struct Model {
   ModelCard card;
   std::shared_ptr<models::Network> network;  // on the CPU
+  Classifiers classifiers;                   // on its embeddings; empty where the file has none
 };
 // Throws, naming the file, where it is damaged or no model of ours.
 Model load_model(const std::filesystem::path& path);

@@ -76,6 +76,7 @@ void check(const TrainConfig& c) {
   one_of("opt", c.opt, {"sgd", "adam"});
   one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});
   one_of("eval-mode", c.eval_mode, {"tracked", "batch"});
+  one_of("classifiers", c.classifiers, {"auto", "on", "off"});
   if (c.nesterov && c.momentum == 0) refuse("momentum", "above 0 with --nesterov", "0");
   if (!std::is_sorted(c.lr_steps.begin(), c.lr_steps.end())) {
     refuse("lr-steps", "in ascending order", Json(c.lr_steps).dump());

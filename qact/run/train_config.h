@@ -49,6 +49,7 @@ struct TrainConfig {
   int64_t early_stopping_patience = 100;
 
   std::string eval_mode = "tracked";
+  std::string classifiers = "auto";
   uint64_t seed = 0;
   std::string device = "cpu";
   int64_t threads = 0;
@@ -98,6 +99,9 @@ void visit_fields(Config& c, Visit visit) {
         "Epochs without such a rise that early stopping bears");
   visit("eval-mode", c.eval_mode,
         "Context that validation ranks in: tracked (kept from training) or batch (its own)");
+  visit("classifiers", c.classifiers,
+        "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
+        "or auto (up to 2^27 values)");
   visit("seed", c.seed, "Draws weights, orders, augmentations and what losses draw");
   visit("device", c.device, "cpu");
   visit("threads", c.threads, "Of torch; results repeat for the same number; 0: as torch chooses");

@@ -7,6 +7,7 @@
 #include "qact/image/fail.h"
 #include "qact/metrics/retrieval.h"
 #include "qact/nn/quantile_activation.h"
+#include "qact/run/add_classifiers.h"
 #include "qact/run/checkpoint.h"
 #include "qact/run/not_finite.h"
 
@@ -105,6 +106,9 @@ TrainResult Trainer::run() {
   while (!progress_.finished && !result.interrupted) {
     result.interrupted = !train_epoch() || !end_epoch();
     save();
+  }
+  if (progress_.finished) {
+    result.interrupted = !add_classifiers(folder_, config_, data_, [&] { return report(); });
   }
   result.stopped_early = schedule_.exhausted();
   result.epochs = progress_.epoch;
@@ -208,8 +212,8 @@ std::optional<Trainer::Validation> Trainer::validate() {
   network_->eval();
   Validation sum;
   std::vector<torch::Tensor> embeddings, labels;
-  data_.start_validation();
-  for (int64_t number = 0; const std::optional<Batch> batch = data_.next_validation(); ++number) {
+  Feed& feed = data_.plain(TrainingData::Part::validation);
+  for (int64_t number = 0; const std::optional<Batch> batch = feed.next(); ++number) {
     const models::Output output = network_->forward(batch->images);
     const auto count = static_cast<double>(batch->labels.size(0));
     core::Random random = random_of(config_.seed, -1 - number);

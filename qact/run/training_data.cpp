@@ -99,19 +99,19 @@ TrainingData::TrainingData(const TrainConfig& config, bool balanced)
   if (images() < least) {
     fail("train", "expected at least ", least, " training images for one step, got ", images());
   }
-  data::LoaderOptions options;
+  data::LoaderOptions options = loader_options();
   options.batch_size = batch_size_;
   options.drop_last = true;
-  options.workers = static_cast<int>(config.workers);
-  options.seed = config.seed;
   options.augmentation = augmentation(config.augment);
+  augmented_.emplace(split_, options, torch::Device(config.device));
+}
+
+data::LoaderOptions TrainingData::loader_options() const {
+  data::LoaderOptions options;
+  options.workers = static_cast<int>(config_.workers);
+  options.seed = config_.seed;
   options.normalisation = opened_.dataset.normalisation;
-  const torch::Device device(config.device);
-  train_.emplace(split_, options, device);
-  options.batch_size = even_batch(validation_images(), config.batch_size);
-  options.drop_last = false;
-  options.augmentation = {};
-  validation_.emplace(split_, options, device);
+  return options;
 }
 
 int64_t TrainingData::classes_in_batch() const {
@@ -138,11 +138,22 @@ std::vector<int64_t> TrainingData::order(int64_t epoch) const {
 }
 
 void TrainingData::start(int64_t epoch, int64_t first) {
-  train_->start(epoch, order(epoch), first);
+  augmented_->start(epoch, order(epoch), first);
 }
 
-Batch TrainingData::next() { return train_->next().value(); }
+Batch TrainingData::next() { return augmented_->next().value(); }
 
-void TrainingData::start_validation() { validation_->start(0, indices_.validation, 0); }
+const std::vector<int64_t>& TrainingData::indices(Part part) const {
+  return part == Part::train ? indices_.train : indices_.validation;
+}
+
+Feed& TrainingData::plain(Part part) {
+  data::LoaderOptions options = loader_options();
+  options.batch_size = even_batch(static_cast<int64_t>(indices(part).size()), config_.batch_size);
+  Feed& feed =
+      plain_.try_emplace(part, split_, options, torch::Device(config_.device)).first->second;
+  feed.start(0, indices(part), 0);
+  return feed;
+}
 
 }  // namespace qact::run

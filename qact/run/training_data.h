@@ -4,6 +4,7 @@
 
 #include <torch/types.h>
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -57,10 +58,13 @@ class TrainingData {
   void start(int64_t epoch, int64_t first);
   Batch next();
 
-  void start_validation();
-  std::optional<Batch> next_validation() { return validation_->next(); }
+  enum class Part { train, validation };
+  // Starts on the part's images, once each, in a fixed order, as they are.
+  Feed& plain(Part part);
 
  private:
+  const std::vector<int64_t>& indices(Part part) const;
+  data::LoaderOptions loader_options() const;
   int64_t classes_in_batch() const;
   std::vector<int64_t> order(int64_t epoch) const;
 
@@ -70,7 +74,8 @@ class TrainingData {
   const data::Split split_;
   const Holdout indices_;
   const int64_t batch_size_;
-  std::optional<Feed> train_, validation_;
+  std::optional<Feed> augmented_;
+  std::map<Part, Feed> plain_;
 };
 
 }  // namespace qact::run

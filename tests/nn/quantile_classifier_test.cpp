@@ -51,6 +51,24 @@ TEST(QuantileClassifier, OutputsAreCalibratedToThePrior) {
   EXPECT_NEAR(at_zero.mean().item<double>(), 0.1, 0.01);
 }
 
+TEST(QuantileClassifier, ThePriorMayBeInTheLossInstead) {
+  torch::manual_seed(1);
+  QuantileClassifier classifier(
+      QuantileClassifierOptions(4, 4).class_prior(nn::ClassPrior::loss).levels(50));
+  EXPECT_EQ(classifier->activation->options.positive_share(), 0.5);
+  const torch::Tensor p = torch::rand({3, 4}), labels = torch::tensor({2, 0, 3});
+  double expected = 0;
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t k = 0; k < 4; ++k) {
+      const double each = p[i][k].item<double>();
+      expected -=
+          labels[i].item<int64_t>() == k ? 0.75 * std::log(each) : 0.25 * std::log(1 - each);
+    }
+  }
+  const torch::Tensor loss = nn::QuantileClassifierImpl::loss(p, labels, nn::ClassPrior::loss);
+  EXPECT_NEAR(loss.item<double>(), expected / 12, 1e-6);
+}
+
 TEST(QuantileClassifier, CrossEntropyIsFiniteWithManyClasses) {
   torch::manual_seed(2);
   const int64_t classes = 100;

@@ -67,9 +67,9 @@ TEST(TrainingData, ValidationIsNeverTrainedOn) {
   TrainingData data(scratch.config(), false);
   EXPECT_EQ(data.images(), 72);
   const torch::Tensor train = images_of(data, 0).flatten(1);
-  data.start_validation();
+  Feed& feed = data.plain(TrainingData::Part::validation);
   int64_t seen = 0;
-  while (const auto batch = data.next_validation()) {
+  while (const auto batch = feed.next()) {
     seen += batch->labels.size(0);
     const torch::Tensor distances = torch::cdist(batch->images.flatten(1), train);
     EXPECT_GT(distances.min().item<double>(), 0.1);

@@ -1,0 +1,84 @@
+#include "qact/run/add_classifiers.h"
+
+#include <torch/torch.h>
+
+#include "qact/nn/quantile_activation.h"
+#include "qact/run/model_file.h"
+
+namespace qact::run {
+namespace {
+
+namespace fs = std::filesystem;
+using Part = TrainingData::Part;
+
+// More than this many values of embeddings and `auto` fits nothing.
+constexpr int64_t kMostValues = int64_t{1} << 27;
+
+bool wanted(const TrainConfig& config, const TrainingData& data, int64_t features) {
+  if (config.classifiers != "auto") return config.classifiers == "on";
+  return data.images() * features <= kMostValues;
+}
+
+// None once `go_on` said so.
+std::optional<Embedded> embed(models::Network& network, Feed& feed,
+                              const std::function<bool()>& go_on) {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> embeddings, labels;
+  while (const std::optional<Batch> batch = feed.next()) {
+    embeddings.push_back(network.forward(batch->images).embedding);
+    labels.push_back(batch->labels.clone());
+    if (!go_on()) return std::nullopt;
+  }
+  return Embedded{torch::cat(embeddings), torch::cat(labels)};
+}
+
+Embedded select(const Embedded& from, const std::vector<int64_t>& which) {
+  const torch::Tensor indices = torch::tensor(which, torch::kLong).to(from.labels.device());
+  return {from.embedding.index_select(0, indices), from.labels.index_select(0, indices)};
+}
+
+// Empty once `go_on` said so.
+Classifiers fit(models::Network& network, const TrainConfig& config, TrainingData& data,
+                const std::function<bool()>& go_on) {
+  std::optional<Embedded> train = embed(network, data.plain(Part::train), go_on), held_out;
+  if (!train) return {};
+  if (data.validation_images() > 0) {
+    held_out = embed(network, data.plain(Part::validation), go_on);
+    if (!held_out) return {};
+  } else {
+    const Holdout parts = hold_out(data.images(), 0.1, config.split_seed);
+    held_out = select(*train, parts.validation);
+    train = select(*train, parts.train);
+  }
+  return fit_classifiers(*train, *held_out, data.split().classes, {.seed = config.seed}, go_on);
+}
+
+}  // namespace
+
+bool add_classifiers(const RunFolder& folder, const TrainConfig& config, TrainingData& data,
+                     const std::function<bool()>& go_on) {
+  Classifiers last;
+  int64_t last_epoch = -1;
+  for (const fs::path& path : {folder.model(), folder.best()}) {
+    if (config.classifiers == "off" || !fs::exists(path)) continue;
+    const Model model = load_model(path);
+    if (!wanted(config, data, model.network->features())) continue;
+    if (model.classifiers.empty() && model.card.epoch != last_epoch) {
+      model.network->to(torch::Device(config.device));
+      model.network->eval();
+      nn::set_context_mode(*model.network, config.eval_mode == "batch" ? nn::ContextMode::batch
+                                                                       : nn::ContextMode::tracked);
+      last = fit(*model.network, config, data, go_on);
+      if (last.empty()) return false;
+    }
+    if (model.classifiers.empty()) {
+      save_model(path, *model.network, model.card, last);
+    } else {
+      last = model.classifiers;
+    }
+    last_epoch = model.card.epoch;
+  }
+  return true;
+}
+
+}  // namespace qact::run
