@@ -1,7 +1,6 @@
 #include "qact/run/optimiser.h"
 
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
+#include <torch/torch.h>
 
 #include "qact/ops/border.h"
 
@@ -9,26 +8,10 @@ namespace qact::run {
 namespace {
 
 using safetensors::Tensors;
-using torch::optim::AdamParamState;
-using torch::optim::SGDParamState;
-
 constexpr const char* kMomentum = ".momentum_buffer";
 constexpr const char* kMean = ".exp_avg";
 constexpr const char* kSquare = ".exp_avg_sq";
 constexpr const char* kStep = ".step";
-
-std::unique_ptr<torch::optim::Optimizer> make(const TrainConfig& c,
-                                              std::vector<torch::Tensor> parameters) {
-  if (c.opt == "adam") {
-    return std::make_unique<torch::optim::Adam>(
-        std::move(parameters), torch::optim::AdamOptions(c.lr).weight_decay(c.weight_decay));
-  }
-  return std::make_unique<torch::optim::SGD>(std::move(parameters),
-                                             torch::optim::SGDOptions(c.lr)
-                                                 .momentum(c.momentum)
-                                                 .weight_decay(c.weight_decay)
-                                                 .nesterov(c.nesterov));
-}
 
 // Takes tensors out of a saved state one by one, so that what is left over is known.
 class Saved {
@@ -46,7 +29,7 @@ class Saved {
       safetensors::fail(where, ops::describe(like), ops::describe(tensor));
     }
     left_.erase(found);
-    return tensor.to(like.device(), /*non_blocking=*/false, /*copy=*/true);
+    return torch::empty_like(like).copy_(tensor);  // with its device and strides
   }
 
   void check_empty() const {
@@ -64,54 +47,72 @@ torch::Tensor no_step() { return torch::zeros({}, torch::kLong); }
 
 }  // namespace
 
-Optimiser::Optimiser(const TrainConfig& config, const models::Network& network)
-    : parameters_(network.named_parameters()),
-      optimiser_(make(config, network.parameters())),
-      adam_(config.opt == "adam") {}
+Optimiser::Optimiser(const TrainConfig& config, const models::Network& network) : config_(config) {
+  for (const auto& item : network.named_parameters()) slots_.push_back({item.key(), item.value()});
+}
+
+void Optimiser::zero_grad() {
+  for (Slot& slot : slots_) slot.parameter.mutable_grad().reset();
+}
 
 void Optimiser::step(double lr) {
-  for (auto& group : optimiser_->param_groups()) group.options().set_lr(lr);
-  optimiser_->step();
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> parameters, gradients, momenta, means, squares, steps;
+  for (Slot& slot : slots_) {
+    const torch::Tensor& p = slot.parameter;
+    if (!p.grad().defined()) continue;
+    parameters.push_back(p);
+    gradients.push_back(p.grad());
+    if (adam()) {
+      if (!slot.mean.defined()) {
+        slot.mean = torch::zeros_like(p);
+        slot.square = torch::zeros_like(p);
+        slot.steps = torch::zeros({}, p.options().dtype(torch::kFloat));
+      }
+      means.push_back(slot.mean);
+      squares.push_back(slot.square);
+      steps.push_back(slot.steps);
+    } else if (config_.momentum > 0) {
+      if (!slot.momentum.defined()) slot.momentum = torch::zeros_like(p);
+      momenta.push_back(slot.momentum);
+    }
+  }
+  if (parameters.empty()) return;
+  if (adam()) {
+    constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8;
+    at::_foreach_add_(steps, 1);
+    at::_fused_adam_(parameters, gradients, means, squares, {}, steps, lr, kBeta1, kBeta2,
+                     config_.weight_decay, kEps, /*amsgrad=*/false, /*maximize=*/false);
+  } else {
+    at::_fused_sgd_(parameters, gradients, momenta, config_.weight_decay, config_.momentum, lr,
+                    /*dampening=*/0, config_.nesterov, /*maximize=*/false,
+                    /*is_first_step=*/false);
+  }
 }
 
 Tensors Optimiser::state() const {
   Tensors result;
-  const auto& states = optimiser_->state();
-  for (const auto& parameter : parameters_) {
-    const std::string& name = parameter.key();
-    const auto found = states.find(parameter.value().unsafeGetTensorImpl());
-    if (found == states.end()) continue;
-    if (adam_) {
-      const auto& state = static_cast<const AdamParamState&>(*found->second);
-      result[name + kMean] = state.exp_avg();
-      result[name + kSquare] = state.exp_avg_sq();
-      result[name + kStep] = torch::full({}, state.step(), torch::kLong);
-    } else if (const auto& state = static_cast<const SGDParamState&>(*found->second);
-               state.momentum_buffer().defined()) {
-      result[name + kMomentum] = state.momentum_buffer();
-    }
+  for (const Slot& slot : slots_) {
+    if (slot.momentum.defined()) result[slot.name + kMomentum] = slot.momentum;
+    if (!slot.mean.defined()) continue;
+    result[slot.name + kMean] = slot.mean;
+    result[slot.name + kSquare] = slot.square;
+    result[slot.name + kStep] = slot.steps.to(torch::kLong);
   }
   return result;
 }
 
 void Optimiser::load(const Tensors& state, const std::string& source) {
   Saved saved(state, source);
-  auto& states = optimiser_->state();
-  states.clear();
-  for (const auto& item : parameters_) {
-    const std::string& name = item.key();
-    const torch::Tensor& parameter = item.value();
-    void* const key = parameter.unsafeGetTensorImpl();
-    if (adam_ && saved.contains(name + kStep)) {
-      auto restored = std::make_unique<AdamParamState>();
-      restored->exp_avg(saved.take(name + kMean, parameter));
-      restored->exp_avg_sq(saved.take(name + kSquare, parameter));
-      restored->step(saved.take(name + kStep, no_step()).item<int64_t>());
-      states[key] = std::move(restored);
-    } else if (!adam_ && saved.contains(name + kMomentum)) {
-      auto restored = std::make_unique<SGDParamState>();
-      restored->momentum_buffer(saved.take(name + kMomentum, parameter));
-      states[key] = std::move(restored);
+  for (Slot& slot : slots_) {
+    slot.momentum = slot.mean = slot.square = slot.steps = torch::Tensor();
+    const torch::Tensor& p = slot.parameter;
+    if (adam() && saved.contains(slot.name + kStep)) {
+      slot.mean = saved.take(slot.name + kMean, p);
+      slot.square = saved.take(slot.name + kSquare, p);
+      slot.steps = saved.take(slot.name + kStep, no_step()).to(p.device(), torch::kFloat);
+    } else if (!adam() && saved.contains(slot.name + kMomentum)) {
+      slot.momentum = saved.take(slot.name + kMomentum, p);
     }
   }
   saved.check_empty();

@@ -1,10 +1,10 @@
-// SGD and Adam with a state that can be saved by the parameters' names.
+// SGD and Adam with a state that can be saved by the parameters' names. One call to torch's
+// fused kernels is a step: a loop over hundreds of small parameters would keep a GPU waiting.
 #pragma once
-
-#include <torch/optim/optimizer.h>
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "qact/models/network.h"
 #include "qact/run/train_config.h"
@@ -16,7 +16,7 @@ class Optimiser {
  public:
   Optimiser(const TrainConfig& config, const models::Network& network);
 
-  void zero_grad() { optimiser_->zero_grad(); }
+  void zero_grad();
   void step(double lr);
 
   // PARAMETER.momentum_buffer of SGD; PARAMETER.exp_avg, .exp_avg_sq and .step of Adam.
@@ -26,9 +26,18 @@ class Optimiser {
   void load(const safetensors::Tensors& state, const std::string& source);
 
  private:
-  torch::OrderedDict<std::string, torch::Tensor> parameters_;
-  std::unique_ptr<torch::optim::Optimizer> optimiser_;
-  bool adam_;
+  struct Slot {
+    std::string name;
+    torch::Tensor parameter;
+    // Undefined until the first gradient.
+    torch::Tensor momentum;             // of SGD
+    torch::Tensor mean, square, steps;  // of Adam; steps is a float, as the kernel wants it
+  };
+
+  bool adam() const { return config_.opt == "adam"; }
+
+  TrainConfig config_;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace qact::run

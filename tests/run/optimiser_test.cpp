@@ -51,6 +51,43 @@ TEST(Optimiser, GoesOnFromItsState) {
   }
 }
 
+// The oracle is torch's own, one parameter at a time.
+TEST(Optimiser, StepsAsTorchDoes) {
+  for (const TrainConfig& config : {with("sgd"), with("sgd", true), with("adam")}) {
+    Trained ours(config), theirs(config);
+    std::unique_ptr<torch::optim::Optimizer> oracle;
+    const auto parameters = theirs.network->parameters();
+    if (config.opt == "adam") {
+      oracle = std::make_unique<torch::optim::Adam>(
+          parameters, torch::optim::AdamOptions(0).weight_decay(config.weight_decay));
+    } else {
+      oracle =
+          std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0)
+                                                              .momentum(config.momentum)
+                                                              .weight_decay(config.weight_decay)
+                                                              .nesterov(config.nesterov));
+    }
+    for (int step = 0; step < 4; ++step) {
+      const auto trained = ours.network->parameters();
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        if (i == 1 && step == 0) continue;  // its first gradient comes later
+        const torch::Tensor grad = torch::randn_like(parameters[i]);
+        parameters[i].mutable_grad() = grad;
+        trained[i].mutable_grad() = grad.clone();
+      }
+      const double lr = 0.1 / (step + 1);
+      oracle->param_groups()[0].options().set_lr(lr);
+      oracle->step();
+      ours.optimiser->step(lr);
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        EXPECT_TRUE(torch::allclose(trained[i], parameters[i], 1e-5, 1e-6)) << config.opt;
+      }
+    }
+    ours.optimiser->zero_grad();
+    EXPECT_FALSE(ours.network->parameters()[0].grad().defined());
+  }
+}
+
 TEST(Optimiser, RefusesAStateOfAnother) {
   Trained trained(with("sgd"));
   trained.step(1);
