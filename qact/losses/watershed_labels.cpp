@@ -30,26 +30,24 @@ std::vector<int64_t> flood(const Distances& distances, std::span<const int64_t> 
   constexpr int64_t kNone = -1;
   std::vector<int64_t> flooded(n, kNone), parent(n, kNone);
   std::vector<double> distance(n);  // to the parent: the nearest labelled sample
-  std::vector<bool> done(n, false);
+  // Labels u and returns the unlabelled sample that is now nearest to a labelled one.
   const auto settle = [&](int64_t u, int64_t label) {
     flooded[u] = label;
-    done[u] = true;
+    int64_t next = kNone;
     for (int64_t v = 0; v < n; ++v) {
+      if (flooded[v] != kNone) continue;
       const double now = distances(u, v);
       if (parent[v] == kNone || now < distance[v] || (now == distance[v] && u < parent[v])) {
         parent[v] = u;
         distance[v] = now;
       }
+      if (next == kNone || distance[v] < distance[next]) next = v;
     }
+    return next;
   };
-  for (const int64_t seed : seeds) settle(seed, labels[seed]);
-  for (int64_t left = n - static_cast<int64_t>(seeds.size()); left > 0; --left) {
-    int64_t next = kNone;
-    for (int64_t v = 0; v < n; ++v) {
-      if (!done[v] && (next == kNone || distance[v] < distance[next])) next = v;
-    }
-    settle(next, flooded[parent[next]]);
-  }
+  int64_t next = kNone;
+  for (const int64_t seed : seeds) next = settle(seed, labels[seed]);
+  while (next != kNone) next = settle(next, flooded[parent[next]]);
   return flooded;
 }
 
