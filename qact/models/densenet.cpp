@@ -6,6 +6,7 @@
 // what dense block 1 to 4, with its transition, made. Branch inside a bottleneck; pooled.
 #include <torch/torch.h>
 
+#include "qact/models/blocks.h"
 #include "qact/models/layers.h"
 #include "qact/models/network.h"
 #include "qact/models/placement.h"
@@ -87,7 +88,7 @@ class DenseNet : public Network {
   torch::Tensor embed(const torch::Tensor& images) override {
     torch::Tensor x = conv1_(images);
     for (size_t i = 0; i < dense_.size(); ++i) {
-      x = dense_[i]->forward(x);
+      x = dense_[i]->forward(x, recomputes());
       if (i < transitions_.size()) x = transitions_[i]->forward(x);
     }
     return pooled_.forward(last_.forward(bn_.forward(x)).mean({2, 3}));

@@ -38,13 +38,4 @@ void initialise_convolutions(torch::nn::Module& network) {
   }
 }
 
-void Stage::append(std::shared_ptr<Block> block) {
-  blocks_.push_back(register_module(std::to_string(blocks_.size()), std::move(block)));
-}
-
-torch::Tensor Stage::forward(torch::Tensor x) {
-  for (const auto& block : blocks_) x = block->forward(x);
-  return x;
-}
-
 }  // namespace qact::models

@@ -5,9 +5,7 @@
 #include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/conv.h>
 
-#include <memory>
 #include <string>
-#include <vector>
 
 namespace qact::models {
 
@@ -23,20 +21,5 @@ torch::nn::AnyModule make_norm(const std::string& name, int64_t channels, bool i
 
 // Draws the weights of all convolutions inside from N(0, 2 / (side^2 out)).
 void initialise_convolutions(torch::nn::Module& network);
-
-class Block : public torch::nn::Module {
- public:
-  virtual torch::Tensor forward(const torch::Tensor& x) = 0;
-};
-
-// Blocks in a row, named 0, 1, ... as Python's Sequential names them.
-class Stage : public torch::nn::Module {
- public:
-  void append(std::shared_ptr<Block> block);
-  torch::Tensor forward(torch::Tensor x);
-
- private:
-  std::vector<std::shared_ptr<Block>> blocks_;
-};
 
 }  // namespace qact::models

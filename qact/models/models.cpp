@@ -1,5 +1,8 @@
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
+#include "qact/models/blocks.h"
 #include "qact/models/network.h"
 #include "qact/ops/border.h"
 
@@ -48,6 +51,14 @@ Output Network::forward(const torch::Tensor& images) {
               "), got ", ops::describe(images));
   const torch::Tensor embedding = embed(images);
   return {embedding, head_->forward(embedding)};
+}
+
+void Network::checkpoint_activations() {
+  const auto all = modules(/*include_self=*/false);
+  TORCH_CHECK(
+      std::any_of(all.begin(), all.end(), [](const auto& m) { return m->template as<Stage>(); }),
+      "[models] expected a network of blocks to checkpoint activations, got one without");
+  recomputes_ = true;
 }
 
 void Network::set_head(const std::string& name, int64_t features) {

@@ -30,11 +30,17 @@ class Network : public torch::nn::Module {
   // images (B, channels, image_size, image_size)
   Output forward(const torch::Tensor& images);
 
+  // Blocks are computed again in the backward pass instead of being kept for it: the same
+  // gradients in less memory. Throws, where there are no blocks.
+  void checkpoint_activations();
+
   int64_t features() const { return head_->options.in_features(); }
   const Options& options() const { return options_; }
 
  protected:
   explicit Network(Options options) : options_(std::move(options)) {}
+
+  bool recomputes() const { return recomputes_; }
 
   // The last linear layer; its name is the usual Python version's.
   void set_head(const std::string& name, int64_t features);
@@ -43,6 +49,7 @@ class Network : public torch::nn::Module {
   virtual torch::Tensor embed(const torch::Tensor& images) = 0;
 
   Options options_;
+  bool recomputes_ = false;
   torch::nn::Linear head_{nullptr};
 };
 

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "qact/models/blocks.h"
+
 namespace qact::models {
 namespace {
 
@@ -86,7 +88,7 @@ class Preactivation : public Network {
 
   torch::Tensor embed(const torch::Tensor& images) override {
     torch::Tensor x = conv1_(images);
-    for (const auto& stage : stages_) x = stage->forward(x);
+    for (const auto& stage : stages_) x = stage->forward(x, recomputes());
     return pooled_.forward(last_.forward(norm_.forward(x)).mean({2, 3}));
   }
 

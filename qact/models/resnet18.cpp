@@ -5,9 +5,11 @@
 // branch between the two convolutions of a block; pooled.
 #include <torch/torch.h>
 
+#include "qact/models/blocks.h"
 #include "qact/models/layers.h"
 #include "qact/models/network.h"
 #include "qact/models/placement.h"
+#include "qact/models/recompute.h"
 
 namespace qact::models {
 namespace {
@@ -71,9 +73,19 @@ class ResNet18 : public Network {
 
  private:
   torch::Tensor embed(const torch::Tensor& images) override {
-    torch::Tensor x = stem_.forward(bn1_.forward(conv1_(images)));
-    for (const auto& layer : layers_) x = layer->forward(x);
+    // The stem's activations are as large as those of a block.
+    const auto stem = [this](const torch::Tensor& x) {
+      return stem_.forward(bn1_.forward(conv1_(x)));
+    };
+    torch::Tensor x = recomputes() ? recomputed(stem, stem_buffers(), images) : stem(images);
+    for (const auto& layer : layers_) x = layer->forward(x, recomputes());
     return pooled_.forward(x.mean({2, 3}));
+  }
+
+  std::vector<torch::Tensor> stem_buffers() const {
+    std::vector<torch::Tensor> buffers = bn1_.ptr()->buffers();
+    for (const torch::Tensor& buffer : stem_.ptr()->buffers()) buffers.push_back(buffer);
+    return buffers;
   }
 
   torch::nn::Conv2d conv1_;
