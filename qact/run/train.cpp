@@ -2,45 +2,71 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <torch/cuda.h>
 
+#include <algorithm>
+
+#include "qact/image/fail.h"
 #include "qact/run/trainer.h"
 
 namespace qact::run {
 namespace {
 
-// Torch's settings that decide the order of sums are the program's, so they are put back.
-class Repeatable {
+// Torch's settings are the program's, so they are put back.
+class Settings {
  public:
-  explicit Repeatable(const TrainConfig& config)
+  explicit Settings(const TrainConfig& config)
       : threads_(at::get_num_threads()),
-        before_(context().deterministicAlgorithms()),
-        fill_(context().deterministicFillUninitializedMemory()) {
+        deterministic_(context().deterministicAlgorithms()),
+        fill_(context().deterministicFillUninitializedMemory()),
+        benchmark_(context().benchmarkCuDNN()),
+        tf32_products_(context().allowTF32CuBLAS()),
+        tf32_convolutions_(context().allowTF32CuDNN()) {
     at::set_num_threads(config.threads > 0 ? static_cast<int>(config.threads) : threads_);
-    if (config.device != "cpu") return;
-    context().setDeterministicAlgorithms(true, /*warn_only=*/false);
-    context().setDeterministicFillUninitializedMemory(false);
+    if (torch::Device(config.device).is_cpu()) {
+      // Sums in an order that repeats.
+      context().setDeterministicAlgorithms(true, /*warn_only=*/false);
+      context().setDeterministicFillUninitializedMemory(false);
+    } else {
+      set_fast(true, true, true);
+    }
   }
-  ~Repeatable() {
+  ~Settings() {
     at::set_num_threads(threads_);
-    context().setDeterministicAlgorithms(before_, /*warn_only=*/false);
+    context().setDeterministicAlgorithms(deterministic_, /*warn_only=*/false);
     context().setDeterministicFillUninitializedMemory(fill_);
+    set_fast(benchmark_, tf32_products_, tf32_convolutions_);
   }
-  Repeatable(const Repeatable&) = delete;
-  Repeatable& operator=(const Repeatable&) = delete;
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
 
  private:
   static at::Context& context() { return at::globalContext(); }
+  static void set_fast(bool benchmark, bool tf32_products, bool tf32_convolutions) {
+    context().setBenchmarkCuDNN(benchmark);
+    context().setAllowTF32CuBLAS(tf32_products);
+    context().setAllowTF32CuDNN(tf32_convolutions);
+  }
 
   int threads_;
-  bool before_, fill_;
+  bool deterministic_, fill_, benchmark_, tf32_products_, tf32_convolutions_;
 };
+
+void check_device(const std::string& name) {
+  const torch::Device device(name);
+  const int64_t gpus = static_cast<int64_t>(torch::cuda::device_count());
+  if (device.is_cpu() || (device.is_cuda() && std::max<int64_t>(device.index(), 0) < gpus)) return;
+  image::fail("train", "expected --device cpu or one of the ", gpus, " GPUs that torch sees, got ",
+              name);
+}
 
 }  // namespace
 
 TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
                   const TrainEvents& events) {
   check(config);
-  const Repeatable repeatable(config);
+  check_device(config.device);
+  const Settings settings(config);
   config.threads = at::get_num_threads();
   folder.check_free(config, resume);
   Trainer trainer(config, folder, events);

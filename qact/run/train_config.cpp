@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <regex>
 #include <stdexcept>
 
 #include "qact/results/atomic_file.h"
@@ -18,11 +19,11 @@ using Json = nlohmann::ordered_json;
 }
 
 void one_of(const std::string& name, const std::string& value,
-            std::initializer_list<const char*> known) {
+            const std::vector<std::string>& known) {
   std::string all;
-  for (const char* each : known) {
+  for (const std::string& each : known) {
     if (value == each) return;
-    all += (all.empty() ? "" : ", ") + std::string(each);
+    all += (all.empty() ? "" : ", ") + each;
   }
   refuse(name, "one of " + all, "'" + value + "'");
 }
@@ -75,8 +76,12 @@ void check(const TrainConfig& c) {
   one_of("augment", c.augment, {"none", "crop", "crop-flip", "augmix"});
   one_of("opt", c.opt, {"sgd", "adam"});
   one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});
+  one_of("amp", c.amp, {"none", "bf16"});
   one_of("eval-mode", c.eval_mode, {"tracked", "batch"});
   one_of("classifiers", c.classifiers, {"auto", "on", "off"});
+  if (!std::regex_match(c.device, std::regex("cpu|cuda(:[0-9]{1,2})?"))) {
+    refuse("device", "cpu, cuda or cuda:N", "'" + c.device + "'");
+  }
   if (c.nesterov && c.momentum == 0) refuse("momentum", "above 0 with --nesterov", "0");
   if (!std::is_sorted(c.lr_steps.begin(), c.lr_steps.end())) {
     refuse("lr-steps", "in ascending order", Json(c.lr_steps).dump());

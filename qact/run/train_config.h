@@ -52,6 +52,9 @@ struct TrainConfig {
   std::string classifiers = "auto";
   uint64_t seed = 0;
   std::string device = "cpu";
+  std::string amp = "none";
+  bool channels_last = false;
+  bool checkpoint_activations = false;
   int64_t threads = 0;
   int64_t workers = 2;
   int64_t save_every = 0;
@@ -103,7 +106,11 @@ void visit_fields(Config& c, Visit visit) {
         "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
         "or auto (up to 2^27 values)");
   visit("seed", c.seed, "Draws weights, orders, augmentations and what losses draw");
-  visit("device", c.device, "cpu");
+  visit("device", c.device, "cpu, cuda or cuda:N");
+  visit("amp", c.amp, "bf16: convolutions and matrix products in bfloat16; none: all in float32");
+  visit("channels-last", c.channels_last, "Images and kernels in the layout that GPUs prefer");
+  visit("checkpoint-activations", c.checkpoint_activations,
+        "Compute blocks again in the backward pass: less memory for the same gradients");
   visit("threads", c.threads, "Of torch; results repeat for the same number; 0: as torch chooses");
   visit("workers", c.workers, "Threads that make batches ahead");
   visit("save-every", c.save_every, "Also save every this many steps; 0: after each epoch");

@@ -6,6 +6,7 @@
 
 #include "qact/image/fail.h"
 #include "qact/metrics/retrieval.h"
+#include "qact/models/autocast.h"
 #include "qact/nn/quantile_activation.h"
 #include "qact/run/add_classifiers.h"
 #include "qact/run/checkpoint.h"
@@ -15,6 +16,31 @@ namespace qact::run {
 namespace {
 
 namespace fs = std::filesystem;
+
+void use_channels_last(models::Network& network) {
+  for (torch::Tensor& p : network.parameters()) {
+    if (p.dim() == 4) p.set_data(p.contiguous(torch::MemoryFormat::ChannelsLast));
+  }
+}
+
+// A number of the device's that the host will want to know. Its copy is queued at once, so that
+// whoever waits for it does not wait for what is queued later.
+class Awaited {
+ public:
+  explicit Awaited(const torch::Tensor& value) : mark_(value.device()) {
+    const auto memory = torch::dtype(torch::kDouble).pinned_memory(value.is_cuda());
+    on_host_ = torch::empty({}, memory).copy_(value.detach(), /*non_blocking=*/true);
+    mark_.set();
+  }
+  double get() {
+    mark_.wait();
+    return on_host_.item<double>();
+  }
+
+ private:
+  QueueMark mark_;
+  torch::Tensor on_host_;
+};
 
 std::shared_ptr<models::Network> make_network(const TrainConfig& c, const TrainingData& data) {
   torch::manual_seed(c.seed);
@@ -28,6 +54,8 @@ std::shared_ptr<models::Network> make_network(const TrainConfig& c, const Traini
   options.norm = c.norm;
   const auto network = models::make(c.model, options);
   network->to(torch::Device(c.device));
+  if (c.checkpoint_activations) network->checkpoint_activations();
+  if (c.channels_last) use_channels_last(*network);
   nn::set_context_mode(*network,
                        c.eval_mode == "batch" ? nn::ContextMode::batch : nn::ContextMode::tracked);
   return network;
@@ -139,23 +167,32 @@ double Trainer::take_step() {
   for (int64_t i = 0; i < config_.accumulate; ++i) {
     const Batch batch = data_.next();
     const torch::Tensor loss = loss_of(batch, steps_done() * config_.accumulate + i);
-    const double value = loss.item<double>();
-    if (!std::isfinite(value)) stop_at(batch, value);
+    Awaited awaited(loss);
     (loss / config_.accumulate).backward();
+    // While a device is busy with the backward pass: it is never left without work, and the
+    // weights are still those that gave the loss.
+    const double value = awaited.get();
+    if (!std::isfinite(value)) stop_at(batch, value);
     sum += value;
   }
   optimiser_.step(schedule_.lr(progress_.epoch, progress_.step));
   return sum / static_cast<double>(config_.accumulate);
 }
 
+models::Output Trainer::forward(const torch::Tensor& images) {
+  const models::Autocast autocast(images.device().type(), config_.amp == "bf16");
+  return network_->forward(
+      config_.channels_last ? images.contiguous(torch::MemoryFormat::ChannelsLast) : images);
+}
+
 torch::Tensor Trainer::loss_of(const Batch& batch, int64_t number) {
-  const models::Output output = network_->forward(batch.images);
+  const models::Output output = forward(batch.images);
   core::Random random = random_of(config_.seed, number);
   return loss_.value({output.embedding, output.logits, batch.labels}, random);
 }
 
 void Trainer::stop_at(const Batch& batch, double loss) {
-  const std::string where = first_not_finite(*network_, [&] { network_->forward(batch.images); });
+  const std::string where = first_not_finite(*network_, [&] { forward(batch.images); });
   image::fail("train", "expected a finite loss, got ", loss, " at step ", steps_done() + 1,
               " (epoch ", progress_.epoch + 1, "): the first output that is not finite is that of ",
               where.empty() ? "the loss " + config_.loss : where);
@@ -210,29 +247,30 @@ bool Trainer::end_epoch() {
 std::optional<Trainer::Validation> Trainer::validate() {
   const torch::NoGradGuard no_grad;
   network_->eval();
-  Validation sum;
+  // Sums stay on the device: none is waited for before all batches are on their way.
+  const auto number = torch::dtype(torch::kDouble).device(torch::Device(config_.device));
+  torch::Tensor loss = torch::zeros({}, number), correct = torch::zeros({}, number);
   std::vector<torch::Tensor> embeddings, labels;
   Feed& feed = data_.plain(TrainingData::Part::validation);
-  for (int64_t number = 0; const std::optional<Batch> batch = feed.next(); ++number) {
-    const models::Output output = network_->forward(batch->images);
-    const auto count = static_cast<double>(batch->labels.size(0));
-    core::Random random = random_of(config_.seed, -1 - number);
-    sum.loss +=
-        count *
-        loss_.value({output.embedding, output.logits, batch->labels}, random).item<double>();
+  for (int64_t i = 0; const std::optional<Batch> batch = feed.next(); ++i) {
+    const models::Output output = forward(batch->images);
+    core::Random random = random_of(config_.seed, -1 - i);
+    loss += loss_.value({output.embedding, output.logits, batch->labels}, random).to(number) *
+            batch->labels.size(0);
     if (loss_.balanced) {
-      embeddings.push_back(output.embedding.cpu());
-      labels.push_back(batch->labels.cpu().clone());
+      embeddings.push_back(output.embedding.to(torch::kFloat));
+      labels.push_back(batch->labels.clone());
     } else {
-      sum.accuracy += (output.logits.argmax(1) == batch->labels).sum().item<double>();
+      correct += (output.logits.argmax(1) == batch->labels).sum();
     }
     if (!report()) return std::nullopt;
   }
   const auto images = static_cast<double>(data_.validation_images());
-  const double accuracy = loss_.balanced
-                              ? metrics::map_at_k(torch::cat(embeddings), torch::cat(labels), 1).map
-                              : sum.accuracy / images;
-  return Validation{accuracy, sum.loss / images};
+  const double accuracy =
+      loss_.balanced
+          ? metrics::map_at_k(torch::cat(embeddings).cpu(), torch::cat(labels).cpu(), 1).map
+          : correct.item<double>() / images;
+  return Validation{accuracy, loss.item<double>() / images};
 }
 
 }  // namespace qact::run

@@ -49,6 +49,7 @@ class Trainer {
   bool report();
 
   double take_step();
+  models::Output forward(const torch::Tensor& images);
   torch::Tensor loss_of(const Batch& batch, int64_t number);
   [[noreturn]] void stop_at(const Batch& batch, double loss);
   void save();

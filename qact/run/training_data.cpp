@@ -45,7 +45,10 @@ int64_t even_batch(int64_t images, int64_t most) {
 }  // namespace
 
 Feed::Feed(const data::Split& split, data::LoaderOptions options, torch::Device device)
-    : size_(split.size), device_(device), loader_(split, options, slots(split, options)) {}
+    : size_(split.size),
+      device_(device),
+      copied_(device),
+      loader_(split, options, slots(split, options)) {}
 
 std::vector<data::Batch> Feed::slots(const data::Split& split, const data::LoaderOptions& options) {
   std::vector<data::Batch> result;
@@ -59,16 +62,21 @@ std::vector<data::Batch> Feed::slots(const data::Split& split, const data::Loade
 }
 
 void Feed::start(int64_t epoch, std::vector<int64_t> order, int64_t first) {
+  copied_.wait();
   loader_.start(epoch, std::move(order), first);
 }
 
 std::optional<Batch> Feed::next() {
+  copied_.wait();  // the workers may then have its memory again
   const data::Batch* batch = loader_.next();
   if (!batch) return std::nullopt;
   const auto images = torch::from_blob(
       batch->images, {batch->count, size_.channels, size_.height, size_.width}, torch::kFloat);
   const auto labels = torch::from_blob(batch->labels, {batch->count}, torch::kLong);
-  return Batch{images.to(device_), labels.to(device_)};
+  const Batch on_device{images.to(device_, /*non_blocking=*/true),
+                        labels.to(device_, /*non_blocking=*/true)};
+  copied_.set();
+  return on_device;
 }
 
 Holdout hold_out(int64_t count, double share, uint64_t seed) {

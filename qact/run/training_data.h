@@ -10,6 +10,7 @@
 
 #include "qact/data/dataset.h"
 #include "qact/data/loader.h"
+#include "qact/run/queue_mark.h"
 #include "qact/run/train_config.h"
 
 namespace qact::run {
@@ -33,6 +34,7 @@ class Feed {
   image::Size size_;
   torch::Device device_;
   std::vector<torch::Tensor> memory_;
+  QueueMark copied_;  // the last batch, to the device
   data::Loader loader_;
 };
 

@@ -28,6 +28,8 @@ const Case kCases[] = {
        c.loss = "triplet", c.accumulate = 2, c.nesterov = true, c.lr_scheduler = "cosine";
        c.activation = "relu", c.augment = "crop-flip", c.save_every = 1;
      }},
+    {"mixed precision",
+     [](TrainConfig& c) { c.model = "lenet", c.amp = "bf16", c.channels_last = true; }},
 };
 
 // The oracle is a run that was never stopped.
@@ -133,6 +135,44 @@ TEST(Train, ALossThatIsNotFiniteNamesStepAndLayer) {
   expect_in("[train] expected a finite loss, got ", message);
   expect_in(" (epoch 1): the first output that is not finite is that of layer fc", message);
   EXPECT_FALSE(fs::exists(scratch.run("run").state()));
+}
+
+// Rounding, and no more, tells them from float32 in the usual layout.
+TEST(Train, MixedPrecisionAndLayoutHardlyChangeTheLoss) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.model = "lenet";
+  config.epochs = 1;
+  const auto loss_of = [&](const std::string& name) {
+    train(config, scratch.run(name), false);
+    return results::read_rows(scratch.run(name).rows()).at(0)["loss"].get<double>();
+  };
+  const double plain = loss_of("plain");
+  config.channels_last = true;
+  EXPECT_NEAR(loss_of("channels last"), plain, 1e-3 * plain);
+  config.amp = "bf16";
+  const double mixed = loss_of("mixed");
+  EXPECT_NEAR(mixed, plain, 0.05 * plain);
+  EXPECT_NE(mixed, plain);
+}
+
+TEST(Train, CheckpointedActivationsGiveTheSameWeights) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.model = "resnet26";
+  config.epochs = 1;
+  train(config, scratch.run("kept"), false);
+  config.checkpoint_activations = true;
+  train(config, scratch.run("recomputed"), false);
+  EXPECT_TRUE(contents(scratch.run("kept").state()) == contents(scratch.run("recomputed").state()));
+}
+
+TEST(Train, TellsADeviceThatIsNotThere) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.device = "cuda:99";
+  expect_in("GPUs that torch sees, got cuda:99",
+            message_of([&] { train(config, scratch.run("run"), false); }));
 }
 
 TEST(Train, RefusesAFolderWithAnotherRun) {
