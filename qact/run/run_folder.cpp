@@ -1,5 +1,11 @@
 #include "qact/run/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <vector>
 
@@ -36,5 +42,23 @@ void RunFolder::prepare(const TrainConfig& config) const {
   for (const fs::path& path : leftovers) fs::remove(path);
   write_config(this->config(), config);
 }
+
+RunLock::RunLock(const RunFolder& folder) {
+  fs::create_directories(folder.folder);
+  const fs::path path = folder.folder / ".lock";
+  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file_ < 0) {
+    throw std::runtime_error("[train] expected to write in " + folder.folder.string() +
+                             ", could not: " + std::strerror(errno));
+  }
+  if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  const int error = errno;
+  close(file_);
+  throw std::runtime_error(
+      "[train] expected to have " + folder.folder.string() + " alone, got " +
+      (error == EWOULDBLOCK ? "another process that is training in it" : std::strerror(error)));
+}
+
+RunLock::~RunLock() { close(file_); }
 
 }  // namespace qact::run

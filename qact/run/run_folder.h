@@ -6,6 +6,7 @@
 //                       first of equals; not there where nothing is held out
 //   state.safetensors   where the run is (checkpoint.h)
 //   train.jsonl         a row for each epoch
+//   .lock               held by the process that trains
 #pragma once
 
 #include <filesystem>
@@ -29,6 +30,19 @@ struct RunFolder {
   void check_free(const TrainConfig& config, bool resume) const;
   // Makes the folder, removes what a killed writer left, and writes the configuration.
   void prepare(const TrainConfig& config) const;
+};
+
+// Held while a process works in a run's folder, and gone with it, however it ends.
+class RunLock {
+ public:
+  // Makes the folder. Throws where another process, or another run of this one, is in it.
+  explicit RunLock(const RunFolder& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int file_;
 };
 
 }  // namespace qact::run

@@ -5,6 +5,7 @@
 #include <torch/cuda.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "qact/image/fail.h"
 #include "qact/run/trainer.h"
@@ -68,8 +69,14 @@ TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
   check_device(config.device);
   const Settings settings(config);
   config.threads = at::get_num_threads();
+  std::optional<RunLock> lock;
+  if (std::filesystem::exists(folder.folder)) lock.emplace(folder);
   folder.check_free(config, resume);
   Trainer trainer(config, folder, events);
+  if (!lock) {
+    lock.emplace(folder);
+    folder.check_free(config, resume);  // someone may have been here in between
+  }
   if (resume && std::filesystem::exists(folder.state())) trainer.restore();
   folder.prepare(config);
   return trainer.run();

@@ -6,6 +6,9 @@
 #include <regex>
 #include <stdexcept>
 
+#include "qact/losses/loss.h"
+#include "qact/models/network.h"
+#include "qact/nn/activation.h"
 #include "qact/results/atomic_file.h"
 
 namespace qact::run {
@@ -73,6 +76,11 @@ bool may_differ(const std::string& name) {
 
 void check(const TrainConfig& c) {
   check_numbers(c);
+  one_of("model", c.model, models::names());
+  one_of("activation", c.activation, nn::activation_names());
+  one_of("placement", c.placement, {"reference", "early", "all"});
+  one_of("norm", c.norm, {"batch", "group"});
+  one_of("loss", c.loss, losses::names());
   one_of("augment", c.augment, {"none", "crop", "crop-flip", "augmix"});
   one_of("opt", c.opt, {"sgd", "adam"});
   one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});

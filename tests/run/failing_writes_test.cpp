@@ -68,7 +68,7 @@ bool has_only_whole_files(const RunFolder& run) {
   for (const auto& entry : fs::directory_iterator(run.folder)) {
     const fs::path path = entry.path();
     if (path != run.config() && path != run.model() && path != run.best() && path != run.state() &&
-        path != run.rows()) {
+        path != run.rows() && path.filename() != ".lock") {
       return false;
     }
   }

@@ -167,6 +167,22 @@ TEST(Train, CheckpointedActivationsGiveTheSameWeights) {
   EXPECT_TRUE(contents(scratch.run("kept").state()) == contents(scratch.run("recomputed").state()));
 }
 
+TEST(Train, OneProcessAtATime) {
+  const TrainFolder scratch;
+  const TrainConfig config = scratch.config();
+  const RunFolder run = scratch.run("run");
+  std::string message;
+  TrainEvents events;
+  events.step = [&](const TrainStatus&) {
+    message = message_of([&] { train(config, run, true); });
+    return false;
+  };
+  train(config, run, false, events);
+  EXPECT_EQ(message, "[train] expected to have " + run.folder.string() +
+                         " alone, got another process that is training in it");
+  EXPECT_NO_THROW(train(config, run, true));
+}
+
 TEST(Train, TellsADeviceThatIsNotThere) {
   const TrainFolder scratch;
   TrainConfig config = scratch.config();

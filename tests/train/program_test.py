@@ -65,7 +65,7 @@ class TrainProgram(unittest.TestCase):
         self.assertRegex(lines[0], r"^epoch   1/3  loss [\d.]+  validation [\d.]+%  lr .* images/s")
         self.assertRegex(lines[3], r"^done after 3 epochs in .*; the run is .*/run$")
         self.assertEqual(sorted(p.name for p in (self.folder / "run").iterdir()),
-                         ["best.safetensors", "config.json", "model.safetensors",
+                         [".lock", "best.safetensors", "config.json", "model.safetensors",
                           "state.safetensors", "train.jsonl"])
         rows = (self.folder / "run" / "train.jsonl").read_text().splitlines()
         self.assertEqual([json.loads(row)["epoch"] for row in rows], [1, 2, 3])
@@ -91,14 +91,17 @@ class TrainProgram(unittest.TestCase):
         (self.folder / "own.toml").write_text("learning = 1\n")
         for words, message in (
                 ([], "--output"),
+                (["--output", "x", "--model", "nothing"], "--model one of densenet"),
+                (["--output", "x", "--activation", "gelu"], "--activation one of qact"),
                 (["--output", "x", "--opt", "lion"], "--opt one of sgd, adam, got 'lion'"),
                 (["--output", "x", "--config", str(self.folder / "own.toml")], "learning")):
             done = subprocess.run([PROGRAM, "train", *words], capture_output=True, text=True,
                                   timeout=60)
             self.assertEqual(done.returncode, 2, words)
             self.assertIn(message, done.stdout + done.stderr)
-        done = self.train("run", *self.quick, "--model", "nothing")
-        self.assertIn("nothing", done.stderr)
+        done = self.train("run", *self.quick, "--batch-size", "1000")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("at least 1000 training images", done.stderr)
         self.assertFalse((self.folder / "run").exists())
 
     def test_resume_keeps_the_configuration(self):
@@ -135,7 +138,7 @@ class TrainProgram(unittest.TestCase):
         done = self.train("killed", *self.quick, "--save-every", "2", "--resume")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.weights("killed"), self.weights("whole"))
-        self.assertEqual(len(list((self.folder / "killed").iterdir())), 5)
+        self.assertEqual(len(list((self.folder / "killed").iterdir())), 6)
 
     def test_signals_save_and_say_so(self):
         many = [*self.quick, "--epochs", "100000", "--lr-scheduler", "constant"]
@@ -143,6 +146,9 @@ class TrainProgram(unittest.TestCase):
             process = subprocess.Popen(self.command(number.name, *many), stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
             process.stdout.readline()  # an epoch is done
+            second = self.train(number.name, *many, "--resume")
+            self.assertEqual(second.returncode, 1)
+            self.assertIn("alone, got another process that is training in it", second.stderr)
             process.send_signal(number)
             message = process.communicate(timeout=60)[1]
             self.assertEqual(process.returncode, 1)
