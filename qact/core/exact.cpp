@@ -44,7 +44,6 @@ void MemberLevels<Real>::build(const SortedContext<Real>& context, const Quantil
   const int64_t n = static_cast<int64_t>(values.size());
   const LevelRule rule(quantile, context.negatives, context.positives());
   thresholds.clear();
-  members.assign(quantile.levels + 1, 0);
   for (int64_t i = 0; i < n;) {
     const Real value = values[i];
     int64_t end = i + 1;
@@ -54,7 +53,6 @@ void MemberLevels<Real>::build(const SortedContext<Real>& context, const Quantil
                                   : end + (value >= -quantile.bound);
     const int level = rule.level(positive, rank);
     thresholds.resize(std::max<size_t>(thresholds.size(), level), value);
-    members[level] += end - i;
     i = end;
   }
   reached = static_cast<int32_t>(thresholds.size());

@@ -38,7 +38,6 @@ template <class Real>
 struct MemberLevels {
   std::vector<Real> thresholds;  // padded with +infinity to a power of two less one
   int32_t reached = 0;           // the highest level that any member has
-  std::vector<int64_t> members;  // per level
 
   void build(const SortedContext<Real>& context, const Quantile& quantile);
 };

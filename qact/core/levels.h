@@ -38,9 +38,10 @@ class LevelRule {
   // The weight of one value.
   QACT_HD double weight(bool positive) const { return weight_[positive]; }
 
-  // How many values make half a level.
-  QACT_HD double half_level(bool positive) const {
-    return 0.5 / ((levels_ + 1) * weight_[positive]);
+  // The most values that make no more than half a level.
+  QACT_HD int32_t half_level(bool positive) const {
+    const double values = 0.5 / ((levels_ + 1) * weight_[positive]);
+    return values < 1e9 ? static_cast<int32_t>(values) : 1000000000;
   }
 
  private:

@@ -9,21 +9,6 @@ namespace qact::core::cpu {
 namespace {
 
 template <class Real>
-inline void store_layer(const IntVec<Real>& level, const LayerOutput<Real>& out, int64_t i) {
-  store(out.y + i, to_real<Real>(level) * out.scale + out.shift);
-  store_bytes(out.level + i, level);
-}
-
-template <class Real>
-inline void store_layer_some(const IntVec<Real>& level, const LayerOutput<Real>& out, int64_t i,
-                             int some) {
-  uint8_t bytes[kLanes<Real>];
-  store_some(out.y + i, to_real<Real>(level) * out.scale + out.shift, some);
-  store_bytes(bytes, level);
-  std::memcpy(out.level + i, bytes, some);
-}
-
-template <class Real>
 struct Binned {
   Vec<Real> t;
   IntVec<Real> bin;
@@ -114,22 +99,33 @@ int64_t marked_collect(const Real* x, int64_t n, const BinMap<Real>& map, const 
   return found;
 }
 
+// Lanes of 32 bits hold the squares of kLongestStrip bytes.
 template <class Real>
 void layer_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, const int32_t* levels,
-                const LayerOutput<Real>& shared_out, Ahead& shared_written) {
+                uint8_t* level, LevelSums& sums, Ahead& shared_written) {
   using V = Vec<Real>;
+  using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
   const BinMap<Real> map = shared_map;
-  const LayerOutput<Real> out = shared_out;
   Ahead written = shared_written;
+  I sum{}, square{};
   int64_t i = 0;
   for (; i + kN <= n; i += kN) {
     ask<true>(written);
-    store_layer<Real>(gather(levels, bin_of<Real>(load<V>(x + i), map).bin), out, i);
+    const I k = gather(levels, bin_of<Real>(load<V>(x + i), map).bin);
+    sum += k;
+    square += k * k;
+    store_bytes(level + i, k);
   }
+  sums.k += sum_of(sum);
+  sums.square += sum_of(square);
   if (i < n) {
-    const V rest = load_some<V>(x + i, (int)(n - i), map.origin);
-    store_layer_some<Real>(gather(levels, bin_of<Real>(rest, map).bin), out, i, (int)(n - i));
+    const int some = (int)(n - i);
+    const V rest = load_some<V>(x + i, some, map.origin);
+    uint8_t bytes[kN];
+    store_bytes(bytes, gather(levels, bin_of<Real>(rest, map).bin));
+    std::memcpy(level + i, bytes, some);
+    for (int l = 0; l < some; ++l) sums.add(bytes[l]);
   }
   shared_written = written;
 }
@@ -154,13 +150,25 @@ void plain_bins(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t
 }
 
 template <class Real>
-void layer_levels(const int32_t* level, int64_t n, const LayerOutput<Real>& out) {
+void layer_output(const uint8_t* level, const RunBlock& shared_runs, const OuterNorm<Real>* norms,
+                  Real* y) {
   using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
-  int64_t i = 0;
-  for (; i + kN <= n; i += kN) store_layer<Real>(load<I>(level + i), out, i);
-  if (i < n) {
-    store_layer_some<Real>(load_some<I>(level + i, (int)(n - i), 0), out, i, (int)(n - i));
+  const RunBlock runs = shared_runs;
+  for (int64_t image = 0; image < runs.images; ++image) {
+    const bool more = image + kImagesAhead < runs.images;
+    const int64_t ahead = more ? kImagesAhead * runs.image_stride : 0;
+    for (int64_t c = 0; c < runs.channels; ++c) {
+      const OuterNorm<Real> norm = norms[c];
+      const uint8_t* from = level + c * runs.pitch + image * runs.size;
+      Real* to = y + image * runs.image_stride + c * runs.channel_stride;
+      if (more) ask_ahead<true>(to + ahead, runs.size);
+      int64_t i = 0;
+      for (; i + kN <= runs.size; i += kN) {
+        store(to + i, to_real<Real>(load_bytes<I>(from + i)) * norm.scale + norm.shift);
+      }
+      for (; i < runs.size; ++i) to[i] = (Real)from[i] * norm.scale + norm.shift;
+    }
   }
 }
 

@@ -11,14 +11,12 @@ template <class Real>
 void BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableKernels& tables,
                                 const Quantile& quantile, const EachStrip<Real>& each_strip) {
   bins.finish(tables);
-  level_.resize(kFront + padded(bins.plan.bins));
+  level_.resize(padded(bins.plan.bins));
   exceptions_.clear();
   rule_ = LevelRule(quantile, bins.negatives, bins.total() - bins.negatives);
-  const bool heavy = settle_light_bins(tables, quantile);
-  count_levels(tables, quantile.levels);
-  if (heavy) {
-    exceptions_ = heavy_.settle(kernels, bins, rule_, quantile.bound, each_strip,
-                                {level_.data() + kFront, members_});
+  if (settle_light_bins(tables, quantile)) {
+    exceptions_ =
+        heavy_.settle({kernels, tables, bins, rule_, quantile.bound, each_strip}, level_.data());
   }
 }
 
@@ -40,31 +38,17 @@ bool BinnedChannel<Real>::settle_light_bins(const TableKernels& tables, const Qu
         positive ? static_cast<float>((quantile.levels + 1) * (1 - quantile.positive_share)) : 0.0f;
     rule.gain = static_cast<float>(gain / 2);
     rule.cap = quantile.levels;
-    rule.limit = static_cast<int32_t>(std::min(rule_.half_level(positive), 1e9));
+    rule.limit = rule_.half_level(positive);
     const auto run = [&](int32_t from, int32_t to, int anchors) {
       if (from == to) return;
       rule.rank = anchors - (positive ? bins.negatives : 0);
       heavy |= tables.bin_levels(bins.count.data() + from, bins.before.data() + from, to - from,
-                                 rule, level_.data() + kFront + from);
+                                 rule, level_.data() + from);
     };
     run(begin, middle, 0);
     run(middle, end, 1);
   }
   return heavy;
-}
-
-template <class Real>
-void BinnedChannel<Real>::count_levels(const TableKernels& tables, int levels) {
-  first_bin_.assign(levels + 1, -1);
-  level_[kFront - 1] = -1;
-  tables.level_starts(level_.data() + kFront, bins.plan.bins, first_bin_.data());
-  members_.resize(levels + 1);
-  int32_t end = bins.plan.bins;
-  for (int k = levels; k >= 0; --k) {
-    const int32_t begin = first_bin_[k] < 0 ? end : first_bin_[k];
-    members_[k] = bins.before[end] - bins.before[begin];
-    end = begin;
-  }
 }
 
 template <class Real>

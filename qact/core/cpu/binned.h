@@ -26,10 +26,8 @@ class BinnedChannel {
              const Quantile& quantile, const EachStrip<Real>& each_strip);
 
   // By bin; the exceptions ascend in position.
-  const int32_t* levels() const { return level_.data() + kFront; }
+  const int32_t* levels() const { return level_.data(); }
   const std::vector<Exception>& exceptions() const { return exceptions_; }
-  // How many of the channel's values have each level.
-  const std::vector<int64_t>& members() const { return members_; }
 
   // The density of the weighted context: at the middle of every bin,
   void density_by_bin(const TableKernels& tables, const Quantile& quantile);
@@ -42,18 +40,13 @@ class BinnedChannel {
   void write_context(const TableKernels& tables, int64_t* context);
 
  private:
-  static constexpr int kFront = 16;  // level_ has room before its first bin
-
   bool settle_light_bins(const TableKernels& tables, const Quantile& quantile);
-  void count_levels(const TableKernels& tables, int levels);
   DensityRange density_range(double bandwidth) const;
   void estimate_density(const TableKernels& tables, const Quantile& quantile, double low,
                         double high);
 
   LevelRule rule_{Quantile{}, 0, 0};
-  std::vector<int32_t> level_;      // from kFront on
-  std::vector<int32_t> first_bin_;  // of each level, before the second look
-  std::vector<int64_t> members_;
+  std::vector<int32_t> level_;
   HeavyBins<Real> heavy_;
   std::vector<Exception> exceptions_;
   CumulativeCounts cumulative_;

@@ -36,18 +36,18 @@ void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n
   };
   int64_t i = 0;
   while (i < n) {
-    V sum[kGradSums] = {};
+    V dy_sum{}, dyk{}, fdy{}, fdyd{}, f_sum{}, fk{}, fd_sum{}, fkd{};
     const auto add = [&](const V& g, const V& d, const I& level_lanes, const V& f) {
       const V k = to_real<Real>(level_lanes);
       const V fg = f * g, fd = f * d;
-      sum[kDy] += g;
-      sum[kDyK] += g * k;
-      sum[kFDy] += fg;
-      sum[kFDyD] += fg * d;
-      sum[kF] += f;
-      sum[kFK] += f * k;
-      sum[kFD] += fd;
-      sum[kFKD] += fd * k;
+      dy_sum += g;
+      dyk += g * k;
+      fdy += fg;
+      fdyd += fg * d;
+      f_sum += f;
+      fk += f * k;
+      fd_sum += fd;
+      fkd += fd * k;
     };
     for (int k = 0; k < kBlock && i + kN <= n; ++k, i += kN) {
       ask<true>(written);
@@ -64,7 +64,14 @@ void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n
           density_at<kChunks, Real>(d, density) * lanes_below(some));
       i = n;
     }
-    for (int s = 0; s < kGradSums; ++s) widen<Real>(state.lane[s], sum[s]);
+    widen<Real>(state.lane[kDy], dy_sum);
+    widen<Real>(state.lane[kDyK], dyk);
+    widen<Real>(state.lane[kFDy], fdy);
+    widen<Real>(state.lane[kFDyD], fdyd);
+    widen<Real>(state.lane[kF], f_sum);
+    widen<Real>(state.lane[kFK], fk);
+    widen<Real>(state.lane[kFD], fd_sum);
+    widen<Real>(state.lane[kFKD], fkd);
   }
   shared_written = written;
   shared_next = next;

@@ -16,16 +16,11 @@ int HeavyBins<Real>::Work::level(int32_t bin, Real t, int64_t rank_in_bin) const
 }
 
 template <class Real>
-const std::vector<Exception>& HeavyBins<Real>::settle(const TensorKernels<Real>& kernels,
-                                                      const Histogram<Real>& bins,
-                                                      const LevelRule& rule, double bound,
-                                                      const EachStrip<Real>& each_strip,
-                                                      BinLevelTable table) {
-  const Work work{kernels, bins, rule, bound, each_strip, table};
+const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, int32_t* levels) {
   exceptions_.clear();
   const int64_t values = mark(work);
   // Much mass in heavy bins means ties more often than not: tell those apart first.
-  if (values > bins.total() / 8) settle_single_values(work);
+  if (values > work.bins.total() / 8) settle_single_values(work, levels);
   if (heavy_.empty()) return exceptions_;
   collect(work);
   rank_each(work);
@@ -36,6 +31,7 @@ const std::vector<Exception>& HeavyBins<Real>::settle(const TensorKernels<Real>&
     const auto passed = std::upper_bound(begin, end, value.t) - begin;
     exceptions_.push_back({value.position, heavy.base + static_cast<int32_t>(passed)});
   }
+  for (const HeavyBin& heavy : heavy_) marks_[heavy.bin] = -1;
   return exceptions_;
 }
 
@@ -44,21 +40,27 @@ template <class Real>
 int64_t HeavyBins<Real>::mark(const Work& work) {
   const BinPlan<Real>& plan = work.bins.plan;
   heavy_.clear();
-  marks_.assign(plan.bins, -1);
+  found_.resize(plan.bins);
+  marks_.resize(std::max<size_t>(marks_.size(), plan.bins), -1);
   int64_t values = 0;
-  const double limit[2] = {work.rule.half_level(false), work.rule.half_level(true)};
-  for (int32_t b = 0; b < plan.bins; ++b) {
-    if (work.bins.count[b] <= limit[b >= plan.split]) continue;
-    marks_[b] = static_cast<int32_t>(heavy_.size());
-    heavy_.push_back({b, 0, 0, 0});
-    values += work.bins.count[b];
+  for (const bool positive : {false, true}) {
+    const int32_t begin = positive ? plan.split : 0, end = positive ? plan.bins : plan.split;
+    const int32_t limit = work.rule.half_level(positive);
+    const int32_t found =
+        work.tables.heavier(work.bins.count.data() + begin, end - begin, limit, found_.data());
+    for (int32_t i = 0; i < found; ++i) {
+      const int32_t bin = begin + found_[i];
+      marks_[bin] = static_cast<int32_t>(heavy_.size());
+      heavy_.push_back({bin, 0, 0, 0});
+      values += work.bins.count[bin];
+    }
   }
   return values;
 }
 
 // Bins of a single value get its level and are heavy no more.
 template <class Real>
-void HeavyBins<Real>::settle_single_values(const Work& work) {
+void HeavyBins<Real>::settle_single_values(const Work& work, int32_t* levels) {
   low_.assign(heavy_.size(), std::numeric_limits<Real>::infinity());
   high_.assign(heavy_.size(), -std::numeric_limits<Real>::infinity());
   work.each_strip([&](const Real* x, int64_t n) {
@@ -73,11 +75,7 @@ void HeavyBins<Real>::settle_single_values(const Work& work) {
       continue;
     }
     marks_[bin] = -1;
-    const int64_t count = work.bins.count[bin];
-    int32_t& level = work.table.level[bin];
-    work.table.members[level] -= count;
-    level = work.level(bin, low_[h], count);
-    work.table.members[level] += count;
+    levels[bin] = work.level(bin, low_[h], work.bins.count[bin]);
   }
   heavy_.resize(kept);
 }
@@ -118,8 +116,6 @@ void HeavyBins<Real>::rank_each(const Work& work) {
 template <class Real>
 void HeavyBins<Real>::rank(const Work& work, HeavyBin& heavy, Real* values, int32_t n) {
   sort_values(values, n, scratch_);
-  std::vector<int64_t>& members = work.table.members;
-  members[work.table.level[heavy.bin]] -= n;
   heavy.thresholds_begin = static_cast<int32_t>(thresholds_.size());
   for (int32_t i = 0; i < n;) {
     int32_t end = i + 1;
@@ -127,7 +123,6 @@ void HeavyBins<Real>::rank(const Work& work, HeavyBin& heavy, Real* values, int3
     const int32_t level = work.level(heavy.bin, values[i], end);
     if (i == 0) heavy.base = level;
     thresholds_.resize(heavy.thresholds_begin + level - heavy.base, values[i]);
-    members[level] += end - i;
     i = end;
   }
   heavy.thresholds_end = static_cast<int32_t>(thresholds_.size());

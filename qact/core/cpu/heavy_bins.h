@@ -21,21 +21,24 @@ struct Exception {
   int32_t level;
 };
 
-// What is settled so far: a level per bin, and how many values have each level.
-struct BinLevelTable {
-  int32_t* level;
-  std::vector<int64_t>& members;
-};
-
 template <class Real>
 class HeavyBins {
  public:
-  // Corrects `table` and returns the values whose levels it still does not tell, in order
-  // of position.
-  const std::vector<Exception>& settle(const TensorKernels<Real>& kernels,
-                                       const Histogram<Real>& bins, const LevelRule& rule,
-                                       double bound, const EachStrip<Real>& each_strip,
-                                       BinLevelTable table);
+  // The channel at hand.
+  struct Work {
+    const TensorKernels<Real>& kernels;
+    const TableKernels& tables;
+    const Histogram<Real>& bins;
+    const LevelRule& rule;
+    double bound;
+    const EachStrip<Real>& each_strip;
+
+    int level(int32_t bin, Real t, int64_t rank_in_bin) const;
+  };
+
+  // Corrects the levels by bin and returns the values whose levels they still do not tell,
+  // in order of position.
+  const std::vector<Exception>& settle(const Work& work, int32_t* levels);
 
  private:
   // Its values are told apart by thresholds on t.
@@ -49,26 +52,16 @@ class HeavyBins {
     Real t;
     int32_t heavy;
   };
-  // The call at hand.
-  struct Work {
-    const TensorKernels<Real>& kernels;
-    const Histogram<Real>& bins;
-    const LevelRule& rule;
-    double bound;
-    const EachStrip<Real>& each_strip;
-    BinLevelTable table;
-
-    int level(int32_t bin, Real t, int64_t rank_in_bin) const;
-  };
 
   int64_t mark(const Work& work);
-  void settle_single_values(const Work& work);
+  void settle_single_values(const Work& work, int32_t* levels);
   void collect(const Work& work);
   void rank_each(const Work& work);
   void rank(const Work& work, HeavyBin& heavy, Real* values, int32_t n);
 
   std::vector<HeavyBin> heavy_;
-  std::vector<int32_t> marks_;  // by bin: its index in heavy_, or -1
+  std::vector<int32_t> found_;
+  std::vector<int32_t> marks_;  // by bin: its index in heavy_, or -1; all -1 between calls
   std::vector<Real> low_, high_, thresholds_, t_, sorted_;
   std::vector<int32_t> place_, mark_, begin_, end_;
   std::vector<Flagged> flagged_;

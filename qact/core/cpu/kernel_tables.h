@@ -12,7 +12,7 @@ template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
     pack<Real>,       unpack<Real>,       moments<Real>,        affine<Real>,
     histogram<Real>,  marked_range<Real>, marked_collect<Real>, layer_bins<Real>,
-    plain_bins<Real>, layer_levels<Real>, search<Real>,         ranks<Real>,
+    plain_bins<Real>, layer_output<Real>, search<Real>,         ranks<Real>,
     grad_sums<Real>,  grad_apply<Real>,
 };
 extern const TensorKernels<float> float_kernels;
@@ -20,6 +20,6 @@ extern const TensorKernels<double> double_kernels;
 extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
-const TableKernels table_kernels = {cumulate, bin_levels, level_starts, cumulative_at, convolve};
+const TableKernels table_kernels = {cumulate, bin_levels, heavier, cumulative_at, convolve};
 
 }  // namespace qact::core::cpu::QACT_SIMD_NAMESPACE

@@ -23,6 +23,8 @@ struct RunBlock {
   int64_t pitch;                         // from strip to strip
 };
 
+inline constexpr int64_t kLongestStrip = 16384;
+
 // Memory that will be needed soon, asked for one cache line at a time while a kernel is
 // busy with what it has: `lines` lines, a jump of `skip` bytes, and so on.
 struct Ahead {
@@ -56,13 +58,26 @@ struct Affine {
   Real shift = 0;
 };
 
-// Where levels go: y = level * scale + shift, and the level itself as a byte.
+// y = level * scale + shift
 template <class Real>
-struct LayerOutput {
+struct OuterNorm {
   Real scale = 1;
   Real shift = 0;
-  Real* y = nullptr;
-  uint8_t* level = nullptr;
+};
+
+// Over a channel's values, k their levels: all that its outer norm needs.
+struct LevelSums {
+  int64_t k = 0;
+  int64_t square = 0;
+
+  void add(int64_t level) {
+    k += level;
+    square += level * level;
+  }
+  void remove(int64_t level) {
+    k -= level;
+    square -= level * level;
+  }
 };
 
 // The density by value, as density_table.h packs it: the node of x lies at
@@ -112,12 +127,14 @@ struct TensorKernels {
   int64_t (*marked_collect)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
                             int32_t* place, Real* t, int32_t* mark);
 
-  // level = levels[bin(x)].
+  // level = levels[bin(x)]; as bytes for at most kLongestStrip values, which are summed.
   void (*layer_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
-                     const LayerOutput<Real>& out, Ahead& written);
+                     uint8_t* level, LevelSums& sums, Ahead& written);
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
                      int32_t* level, int32_t* bin);
-  void (*layer_levels)(const int32_t* level, int64_t n, const LayerOutput<Real>& out);
+  // y from levels, channel by channel in strips, to runs of a tensor.
+  void (*layer_output)(const uint8_t* level, const RunBlock& runs, const OuterNorm<Real>* norms,
+                       Real* y);
 
   // level = the number of thresholds <= z among `count` sorted ones, which are padded
   // with +infinity to the next power of two less one.
@@ -153,9 +170,8 @@ struct TableKernels {
   // The level at the middle of each bin's mass. Returns whether any count exceeds the limit.
   bool (*bin_levels)(const uint32_t* count, const int32_t* before, int32_t bins,
                      const BinLevels& rule, int32_t* level);
-  // Levels ascend: first[k] = the first bin of each level that occurs. level[-1] must be
-  // readable and differ from level[0].
-  void (*level_starts)(const int32_t* level, int32_t bins, int32_t* first);
+  // The bins of more than `limit` values, in order. Returns how many.
+  int32_t (*heavier)(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found);
   // The cumulative count at position[i], or at i itself if there are none, times scale plus
   // offset: whole = before[b], and part of count[b], spread evenly over bin b.
   void (*cumulative_at)(const int32_t* before, const uint32_t* count, int32_t bins,

@@ -1,5 +1,5 @@
-// The fused layer's forward pass on CPU: moments, histogram, one small solve per
-// channel, and a last pass that writes the output and one level byte per value.
+// The fused layer's forward pass on CPU: moments, histogram, one small solve per channel, a
+// level byte per value, and the output from the levels once their moments are known.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -30,7 +30,8 @@ class Forward {
         x_(call.x, plan, kernels_),
         y_(call.y, plan, kernels_),
         bins_(plan.group),
-        channels_(plan.group) {}
+        channels_(plan.group),
+        norms_(plan.group) {}
 
   void run(int64_t group) {
     const int64_t channels = plan_.channels_of(group);
@@ -42,14 +43,17 @@ class Forward {
         solve_bins(group, g);
       } else if (channels_[g].how == How::exact) {
         rank_channel(group, g);
-      } else {
-        channels_[g].members.assign(quantile_.levels + 1, 0);
       }
-      finish_channel(plan_.first_channel(group) + g, g);
+      channels_[g].sums = {};
     }
+    for_each_tile(plan_, group,
+                  [&](int64_t tile, int64_t, int64_t g) { find_levels(group, tile, g); });
+    for (int64_t g = 0; g < channels; ++g) finish_channel(plan_.first_channel(group) + g, g);
     for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
-      for (int64_t g = 0; g < channels; ++g) write(group, tile, g);
-      y_.store(group, tile);
+      y_.store_runs(group, tile, [&](Real* to, RunBlock runs) {
+        runs.pitch = plan_.shape.context_size();
+        kernels_.layer_output(level(group, 0, tile), runs, norms_.data(), to);
+      });
     }
   }
 
@@ -58,8 +62,7 @@ class Forward {
   struct Channel {
     How how;
     Norm norm;
-    LayerOutput<Real> out;
-    std::vector<int64_t> members;  // per level
+    LevelSums sums;
     // If exact: the levels of all values, and the context they were ranked in.
     std::vector<int32_t> level;
     SortedContext<Real> context;
@@ -91,9 +94,7 @@ class Forward {
   }
 
   void solve_bins(int64_t group, int64_t g) {
-    Channel& channel = channels_[g];
     bins_[g].solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
-    channel.members = bins_[g].members();
   }
 
   void rank_channel(int64_t group, int64_t g) {
@@ -120,14 +121,12 @@ class Forward {
     int64_t negatives = 0;
     for (const Real v : z) negatives += v < 0;
     channel.context.negatives = negatives;
-    channel.members.assign(quantile_.levels + 1, 0);
     const LevelRule rule(quantile_, negatives, n - negatives);
     for (int64_t i = 0; i < n; ++i) {
       const bool positive = z[i] >= 0;
       const int64_t own = positive ? rank[i] - negatives + (z[i] >= quantile_.bound)
                                    : rank[i] + (z[i] >= -quantile_.bound);
       rank[i] = rule.level(positive, own);
-      ++channel.members[rank[i]];
     }
   }
 
@@ -135,7 +134,6 @@ class Forward {
     z_ = channel.context.values;
     channel.context.sort();
     levels_.build(channel.context, quantile_);
-    channel.members = levels_.members;
     kernels_.search(z_.data(), n, levels_.thresholds.data(), levels_.reached, channel.level.data());
     channel.context.values = z_;
   }
@@ -175,24 +173,21 @@ class Forward {
                               quantile_.bandwidth);
   }
 
-  // The outer norm from the level counts, and all that is kept per channel.
+  // The outer norm from the sums of levels, and all that is kept per channel.
   void finish_channel(int64_t c, int64_t g) {
     Channel& channel = channels_[g];
     const int levels = quantile_.levels;
     const double n = static_cast<double>(plan_.shape.context_size());
-    double sum = 0, square = 0;
-    for (int k = 0; k <= levels; ++k) {
-      sum += static_cast<double>(k) * static_cast<double>(channel.members[k]);
-      square += static_cast<double>(k) * k * static_cast<double>(channel.members[k]);
-    }
+    const double sum = static_cast<double>(channel.sums.k);
+    const double square = static_cast<double>(channel.sums.square);
     LayerStats stats{summaries_[g].mean, summaries_[g].variance, sum / n / levels, 0, 0, 0, 0, 0};
     stats.var_out = std::max(0.0, square / n / levels / levels - stats.mean_out * stats.mean_out);
     if (channel.how == How::not_finite) {
       stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
     }
     const double scale = call_.weight_out.at(c, 1.0) / std::sqrt(stats.var_out + call_.eps);
-    channel.out.scale = static_cast<Real>(scale / levels);
-    channel.out.shift = static_cast<Real>(call_.bias_out.at(c, 0.0) - scale * stats.mean_out);
+    norms_[g] = {static_cast<Real>(scale / levels),
+                 static_cast<Real>(call_.bias_out.at(c, 0.0) - scale * stats.mean_out)};
     if (call_.density) keep_density(c, g, stats);
     if (call_.context) write_context(c, g);
     std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
@@ -208,25 +203,31 @@ class Forward {
     }
   }
 
-  void write(int64_t group, int64_t tile, int64_t g) {
-    const Channel& channel = channels_[g];
+  uint8_t* level(int64_t group, int64_t g, int64_t tile) const {
+    return call_.level + (plan_.first_channel(group) + g) * plan_.shape.context_size() +
+           plan_.start(tile);
+  }
+
+  void find_levels(int64_t group, int64_t tile, int64_t g) {
+    Channel& channel = channels_[g];
     const int64_t start = plan_.start(tile), size = plan_.size(tile);
-    LayerOutput<Real> out = channel.out;
-    out.y = y_.open(group, tile, g);
-    out.level = call_.level + (plan_.first_channel(group) + g) * plan_.shape.context_size() + start;
+    uint8_t* out = level(group, g, tile);
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
       kernels_.layer_bins(x_.load(group, tile, g), size, bins_[g].bins.plan.map, bins_[g].levels(),
-                          out, written);
+                          out, channel.sums, written);
       for_each_exception(bins_[g].exceptions(), start, size, [&](int64_t i, int32_t level) {
-        out.y[i] = static_cast<Real>(level) * out.scale + out.shift;
-        out.level[i] = static_cast<uint8_t>(level);
+        channel.sums.remove(out[i]);
+        channel.sums.add(level);
+        out[i] = static_cast<uint8_t>(level);
       });
     } else if (channel.how == How::exact) {
-      kernels_.layer_levels(channel.level.data() + start, size, out);
+      for (int64_t i = 0; i < size; ++i) {
+        channel.sums.add(channel.level[start + i]);
+        out[i] = static_cast<uint8_t>(channel.level[start + i]);
+      }
     } else {
-      std::fill(out.y, out.y + size, std::numeric_limits<Real>::quiet_NaN());
-      std::fill(out.level, out.level + size, uint8_t{0});
+      std::fill(out, out + size, uint8_t{0});
     }
   }
 
@@ -239,6 +240,7 @@ class Forward {
   std::vector<Summary<Real>> summaries_;
   std::vector<BinnedChannel<Real>> bins_;
   std::vector<Channel> channels_;
+  std::vector<OuterNorm<Real>> norms_;
   MemberLevels<Real> levels_;
   DensityGrid grid_;
   std::vector<Real> z_;

@@ -236,21 +236,18 @@ inline bool any_not_negative(const Lanes<int32_t, kN>& v) {
   return any_negative(each<Lanes<int32_t, kN>>([&](int p) { return ~v.part[p]; }));
 }
 
-// A bit per lane where the two differ.
-inline uint32_t unequal(const IntVec<float>& a, const IntVec<float>& b) {
+// A bit per lane that is negative.
+inline uint32_t negative_lanes(const IntVec<float>& v) {
 #if defined(__AVX512F__)
-  return _mm512_cmpneq_epi32_mask((__m512i)a.part[0], (__m512i)b.part[0]);
+  return _mm512_cmplt_epi32_mask((__m512i)v.part[0], _mm512_setzero_si512());
 #elif defined(__AVX2__)
-  const auto equal = [&](int p) {
-    return (uint32_t)_mm256_movemask_ps((__m256)(a.part[p] == b.part[p]));
-  };
-  return ~(equal(0) | equal(1) << 8) & 0xffff;
+  const auto signs = [&](int p) { return (uint32_t)_mm256_movemask_ps((__m256)v.part[p]); };
+  return signs(0) | signs(1) << 8;
 #else
-  int32_t left[16], right[16];
-  store(left, a);
-  store(right, b);
+  int32_t lanes[16];
+  store(lanes, v);
   uint32_t bits = 0;
-  for (int l = 0; l < 16; ++l) bits |= (uint32_t)(left[l] != right[l]) << l;
+  for (int l = 0; l < 16; ++l) bits |= (uint32_t)(lanes[l] < 0) << l;
   return bits;
 #endif
 }
@@ -273,7 +270,24 @@ inline IntVec<float> prefix_sum(const IntVec<float>& v) {
 #endif
 }
 
-inline int32_t last_lane(const IntVec<float>& v) { return v.part[kParts - 1][16 / kParts - 1]; }
+// The last lane, in every lane.
+inline IntVec<float> all_last(const IntVec<float>& v) {
+#if defined(__AVX512F__)
+  const __m512i last = _mm512_set1_epi32(15);
+  return {{(IntVec<float>::Part)_mm512_permutexvar_epi32(last, (__m512i)v.part[0])}};
+#else
+  return all<IntVec<float>>(v.part[kParts - 1][16 / kParts - 1]);
+#endif
+}
+
+template <int kN>
+inline int64_t sum_of(const Lanes<int32_t, kN>& v) {
+  int32_t lanes[kN];
+  store(lanes, v);
+  int64_t sum = 0;
+  for (const int32_t lane : lanes) sum += lane;
+  return sum;
+}
 
 template <int kN>
 inline void store_bytes(uint8_t* p, const Lanes<int32_t, kN>& v) {

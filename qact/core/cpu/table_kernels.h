@@ -12,7 +12,7 @@ void cumulate(uint32_t* even, const uint32_t* odd, int32_t bins, int32_t* before
   const int32_t* more = (const int32_t*)odd;
   int32_t* count = (int32_t*)even;
   const bool two = odd != even;
-  int32_t total = 0;
+  I total{};  // in every lane
   for (int32_t b = 0; b < bins; b += 16) {
     I c = load<I>(count + b);
     if (two) {
@@ -21,9 +21,9 @@ void cumulate(uint32_t* even, const uint32_t* odd, int32_t bins, int32_t* before
     }
     const I sums = prefix_sum(c);
     store(before + b, sums - c + total);
-    total += last_lane(sums);
+    total = total + all_last(sums);
   }
-  before[bins] = total;
+  before[bins] = total.part[0][0];
 }
 
 bool bin_levels(const uint32_t* count, const int32_t* before, int32_t bins,
@@ -49,15 +49,18 @@ bool bin_levels(const uint32_t* count, const int32_t* before, int32_t bins,
   return any_negative(heavy);
 }
 
-void level_starts(const int32_t* level, int32_t bins, int32_t* first) {
+int32_t heavier(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found) {
   using I = IntVec<float>;
+  const I limits = all<I>(limit);
+  int32_t total = 0;
   for (int32_t b = 0; b < bins; b += 16) {
-    uint32_t changes = unequal(load<I>(level + b), load<I>(level + b - 1));
-    for (; changes; changes &= changes - 1) {
-      const int32_t at = b + __builtin_ctz(changes);
-      if (at < bins) first[level[at]] = at;
+    uint32_t over = negative_lanes(limits - load<I>((const int32_t*)count + b));
+    for (; over; over &= over - 1) {
+      const int32_t at = b + __builtin_ctz(over);
+      if (at < bins) found[total++] = at;
     }
   }
+  return total;
 }
 
 void cumulative_at(const int32_t* before, const uint32_t* count, int32_t bins,

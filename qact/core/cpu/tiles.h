@@ -18,10 +18,9 @@
 namespace qact::core::cpu {
 
 struct TilePlan {
-  static constexpr int64_t kGroup = 16;       // the most channels taken together
-  static constexpr int64_t kRun = 256;        // values that make a long run
-  static constexpr int64_t kLongest = 16384;  // values of a tile of one channel
-  static constexpr int64_t kValues = 65536;   // and of a group's
+  static constexpr int64_t kGroup = 16;      // the most channels taken together
+  static constexpr int64_t kRun = 256;       // values that make a long run
+  static constexpr int64_t kValues = 65536;  // the most values of a group's tile
 
   Shape shape;
   int64_t group;  // channels taken together
@@ -38,7 +37,7 @@ struct TilePlan {
     group = std::min(group, s.channels);
     groups = (s.channels + group - 1) / group;
     const int64_t run = by_image ? s.spatial : s.context_size();
-    length = std::min(run, std::min(kLongest, kValues / group));
+    length = std::min(run, std::min(kLongestStrip, kValues / group));
     tiles = ((run + length - 1) / length) * (by_image ? s.batch : 1);
   }
 
@@ -88,6 +87,20 @@ class Strips {
     if (!direct_) move<Way::out>(group, tile);
   }
 
+  // Calls write(to, runs) once for a whole group: `runs` says where its values belong.
+  template <class Write>
+  void store_runs(int64_t group, int64_t tile, const Write& write) {
+    const int64_t channels = plan_.channels_of(group), size = plan_.size(tile);
+    if (direct_) {
+      write(at(group, tile), RunBlock{1, channels, size, 0, view_.channel_stride, 0});
+    } else if (in_runs(tile)) {
+      write(at(group, tile), runs(group, tile));
+    } else {
+      write(buffer_.data(), RunBlock{1, channels, size, 0, pitch(), 0});
+      move<Way::out>(group, tile);
+    }
+  }
+
   // A tile of the g-th channel, to be asked for while others are worked on; `tensors` of
   // this size are in use then, and all must fit the cache.
   Ahead ahead(int64_t group, int64_t tile, int64_t g, int64_t tensors) const {
@@ -116,17 +129,25 @@ class Strips {
            position % spatial * view_.spatial_stride;
   }
 
+  // Whether a tile is whole images, each channel's values in one piece.
+  bool in_runs(int64_t tile) const {
+    const int64_t spatial = plan_.shape.spatial;
+    return same_type_ && spatial > 1 && view_.spatial_stride == 1 &&
+           plan_.start(tile) % spatial == 0 && plan_.size(tile) % spatial == 0;
+  }
+  RunBlock runs(int64_t group, int64_t tile) const {
+    const int64_t spatial = plan_.shape.spatial;
+    return {plan_.size(tile) / spatial, plan_.channels_of(group), spatial,
+            view_.batch_stride,         view_.channel_stride,     pitch()};
+  }
+
   template <Way kWay>
   void move(int64_t group, int64_t tile) {
-    const int64_t spatial = plan_.shape.spatial, size = plan_.size(tile);
-    const bool whole_images = plan_.start(tile) % spatial == 0 && size % spatial == 0;
-    if (same_type_ && spatial > 1 && view_.spatial_stride == 1 && whole_images) {
-      const RunBlock runs{size / spatial,     plan_.channels_of(group), spatial,
-                          view_.batch_stride, view_.channel_stride,     pitch()};
+    if (in_runs(tile)) {
       if constexpr (kWay == Way::in) {
-        kernels_.pack(at(group, tile), runs, buffer_.data());
+        kernels_.pack(at(group, tile), runs(group, tile), buffer_.data());
       } else {
-        kernels_.unpack(buffer_.data(), runs, at(group, tile));
+        kernels_.unpack(buffer_.data(), runs(group, tile), at(group, tile));
       }
     } else if (same_type_) {
       move_each<kWay, Real>(group, tile);
