@@ -22,24 +22,33 @@ inline Binned<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
   return {t, floor<Real>(t) + map.offset};
 }
 
+// Bins found before they are used one by one, or the loads stall.
+constexpr int64_t kBinBlock = 512;
+
+template <class Real>
+inline void find_bins(const Real* x, int64_t n, const BinMap<Real>& map, int32_t* bin) {
+  using V = Vec<Real>;
+  constexpr int kN = kLanes<Real>;
+  int64_t i = 0;
+  for (; i + kN <= n; i += kN) store(bin + i, bin_of<Real>(load<V>(x + i), map).bin);
+  if (i < n) {
+    const V rest = load_some<V>(x + i, (int)(n - i), map.origin);
+    store_some(bin + i, bin_of<Real>(rest, map).bin, (int)(n - i));
+  }
+}
+
 template <class Real>
 void histogram(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint32_t* even,
                uint32_t* odd, Ahead& shared_next) {
   Ahead next = shared_next;
-  using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
-  constexpr int64_t kAhead = 512;  // bins found before they are counted, or the loads stall
   const BinMap<Real> map = shared_map;
-  int32_t bin[kAhead];
-  for (int64_t from = 0; from < n; from += kAhead) {
-    const int64_t size = n - from < kAhead ? n - from : kAhead;
+  int32_t bin[kBinBlock];
+  for (int64_t from = 0; from < n; from += kBinBlock) {
+    const int64_t size = n - from < kBinBlock ? n - from : kBinBlock;
+    find_bins(x + from, size, map, bin);
     int64_t i = 0;
-    for (; i + kN <= size; i += kN) store(bin + i, bin_of<Real>(load<V>(x + from + i), map).bin);
-    if (i < size) {
-      const V rest = load_some<V>(x + from + i, (int)(size - i), map.origin);
-      store_some(bin + i, bin_of<Real>(rest, map).bin, (int)(size - i));
-    }
-    for (i = 0; i + kN <= size; i += kN) {
+    for (; i + kN <= size; i += kN) {
       ask<false>(next);
       for (int l = 0; l < kN; l += 2) {
         ++even[bin[i + l]];
@@ -99,34 +108,38 @@ int64_t marked_collect(const Real* x, int64_t n, const BinMap<Real>& map, const 
   return found;
 }
 
-// Lanes of 32 bits hold the squares of kLongestStrip bytes.
+// Levels are fetched one by one, which a gather does no faster. Lanes of 32 bits hold the
+// squares of kLongestStrip bytes.
 template <class Real>
 void layer_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, const int32_t* levels,
                 uint8_t* level, LevelSums& sums, Ahead& shared_written) {
-  using V = Vec<Real>;
   using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
   const BinMap<Real> map = shared_map;
   Ahead written = shared_written;
+  int32_t bin[kBinBlock];
   I sum{}, square{};
-  int64_t i = 0;
-  for (; i + kN <= n; i += kN) {
-    ask<true>(written);
-    const I k = gather(levels, bin_of<Real>(load<V>(x + i), map).bin);
-    sum += k;
-    square += k * k;
-    store_bytes(level + i, k);
+  for (int64_t from = 0; from < n; from += kBinBlock) {
+    const int64_t size = n - from < kBinBlock ? n - from : kBinBlock;
+    find_bins(x + from, size, map, bin);
+    uint8_t* out = level + from;
+    int64_t i = 0;
+    for (; i + kN <= size; i += kN) {
+      ask<true>(written);
+      for (int l = 0; l < kN; ++l) out[i + l] = (uint8_t)levels[bin[i + l]];
+    }
+    for (; i < size; ++i) {
+      out[i] = (uint8_t)levels[bin[i]];
+      sums.add(out[i]);
+    }
+    for (i = 0; i + kN <= size; i += kN) {
+      const I k = load_bytes<I>(out + i);
+      sum += k;
+      square += k * k;
+    }
   }
   sums.k += sum_of(sum);
   sums.square += sum_of(square);
-  if (i < n) {
-    const int some = (int)(n - i);
-    const V rest = load_some<V>(x + i, some, map.origin);
-    uint8_t bytes[kN];
-    store_bytes(bytes, gather(levels, bin_of<Real>(rest, map).bin));
-    std::memcpy(level + i, bytes, some);
-    for (int l = 0; l < some; ++l) sums.add(bytes[l]);
-  }
   shared_written = written;
 }
 
@@ -150,26 +163,19 @@ void plain_bins(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t
 }
 
 template <class Real>
-void layer_output(const uint8_t* level, const RunBlock& shared_runs, const OuterNorm<Real>* norms,
+void layer_output(const uint8_t* level, const RunBlock& runs, const OuterNorm<Real>* norms,
                   Real* y) {
   using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
-  const RunBlock runs = shared_runs;
-  for (int64_t image = 0; image < runs.images; ++image) {
-    const bool more = image + kImagesAhead < runs.images;
-    const int64_t ahead = more ? kImagesAhead * runs.image_stride : 0;
-    for (int64_t c = 0; c < runs.channels; ++c) {
-      const OuterNorm<Real> norm = norms[c];
-      const uint8_t* from = level + c * runs.pitch + image * runs.size;
-      Real* to = y + image * runs.image_stride + c * runs.channel_stride;
-      if (more) ask_ahead<true>(to + ahead, runs.size);
-      int64_t i = 0;
-      for (; i + kN <= runs.size; i += kN) {
-        store(to + i, to_real<Real>(load_bytes<I>(from + i)) * norm.scale + norm.shift);
-      }
-      for (; i < runs.size; ++i) to[i] = (Real)from[i] * norm.scale + norm.shift;
+  for_each_run<true>(y, runs, [&](auto size, Real* run, int64_t strip, int64_t c) {
+    const OuterNorm<Real> norm = norms[c];
+    const uint8_t* from = level + strip;
+    int64_t i = 0;
+    for (; i + kN <= size; i += kN) {
+      store(run + i, to_real<Real>(load_bytes<I>(from + i)) * norm.scale + norm.shift);
     }
-  }
+    for (; i < size; ++i) run[i] = (Real)from[i] * norm.scale + norm.shift;
+  });
 }
 
 }  // namespace

@@ -10,6 +10,9 @@
 namespace qact::core::cpu {
 namespace {
 
+// Vectors per block, as kBlock: more, since eight sums are added up after each.
+constexpr int kGradBlock = 128;
+
 template <int kChunks, class Real>
 inline Vec<Real> density_at(const Vec<Real>& d, const DensityLookup<Real>& table) {
   using V = Vec<Real>;
@@ -49,7 +52,7 @@ void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n
       fd_sum += fd;
       fkd += fd * k;
     };
-    for (int k = 0; k < kBlock && i + kN <= n; ++k, i += kN) {
+    for (int k = 0; k < kGradBlock && i + kN <= n; ++k, i += kN) {
       ask<true>(written);
       ask<false>(next);
       const V d = load<V>(x + i) - density.centre;

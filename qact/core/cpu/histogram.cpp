@@ -1,5 +1,7 @@
 #include "qact/core/cpu/histogram.h"
 
+#include <algorithm>
+
 namespace qact::core::cpu {
 
 template <class Real>
@@ -26,9 +28,14 @@ void CumulativeCounts::along(const TableKernels& tables, const Histogram<Real>& 
   resize(n);
   const BinPlan<Real>& plan = bins.plan;
   if (plan.z_width > 0) {
+    // Bins much finer than the steps need not be split.
+    constexpr double kFine = 4;
+    const bool fine = kFine * plan.z_width <= step;
+    if (fine) std::fill(part.begin(), part.end(), 0.0f);
     tables.cumulative_at(bins.before.data(), bins.count.data(), plan.bins, nullptr,
                          static_cast<float>((first - plan.z_first) / plan.z_width),
-                         static_cast<float>(step / plan.z_width), n, whole.data(), part.data());
+                         static_cast<float>(step / plan.z_width), n, whole.data(),
+                         fine ? nullptr : part.data());
     return;
   }
   for (int32_t i = 0; i < n; ++i) {  // all values are one

@@ -173,7 +173,8 @@ struct TableKernels {
   // The bins of more than `limit` values, in order. Returns how many.
   int32_t (*heavier)(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found);
   // The cumulative count at position[i], or at i itself if there are none, times scale plus
-  // offset: whole = before[b], and part of count[b], spread evenly over bin b.
+  // offset: whole = before[b], and part of count[b], spread evenly over bin b. Positions
+  // ascend. If no part is wanted, the count at the nearest edge.
   void (*cumulative_at)(const int32_t* before, const uint32_t* count, int32_t bins,
                         const float* position, float offset, float scale, int32_t n, int32_t* whole,
                         float* part);

@@ -2,6 +2,8 @@
 // level.
 #pragma once
 
+#include <type_traits>
+
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/simd.h"
 
@@ -28,8 +30,8 @@ inline void widen(double* lanes, const Vec<Real>& v) {
   for (int l = 0; l < kLanes<Real>; ++l) lanes[l] += (double)part[l];
 }
 
-template <class Real>
-inline void copy_run(const Real* from, int64_t n, Real* to) {
+template <class Real, class Size>
+inline void copy_run(const Real* from, Size n, Real* to) {
   constexpr int kN = kLanes<Real>;
   int64_t i = 0;
   for (; i + kN <= n; i += kN) store(to + i, load<Vec<Real>>(from + i));
@@ -39,35 +41,49 @@ inline void copy_run(const Real* from, int64_t n, Real* to) {
 // Runs of one image lie together, the next image's far away, where no hardware looks ahead.
 constexpr int64_t kImagesAhead = 6;
 
-template <bool kWrite, class Real>
-inline void ask_ahead(const Real* run, int64_t size) {
+template <bool kWrite, class Real, class Size>
+inline void ask_ahead(const Real* run, Size size) {
   for (int64_t i = 0; i < size; i += kLanes<Real>) __builtin_prefetch(run + i, kWrite, 3);
 }
 
-template <class Real>
-void pack(const Real* from, const RunBlock& shared_runs, Real* to) {
+// visit(size, run, strip, channel) for every run, image by image: where it starts in the
+// tensor and in the strips. A size of one vector is passed as a constant.
+template <bool kWrite, class Value, class Visit>
+inline void for_each_run(Value* tensor, const RunBlock& shared_runs, const Visit& visit) {
+  constexpr int64_t kVector = kLanes<std::remove_const_t<Value>>;
   const RunBlock runs = shared_runs;
-  for (int64_t i = 0; i < runs.images; ++i) {
-    const int64_t ahead = i + kImagesAhead < runs.images ? kImagesAhead * runs.image_stride : 0;
-    for (int64_t c = 0; c < runs.channels; ++c) {
-      const Real* run = from + i * runs.image_stride + c * runs.channel_stride;
-      ask_ahead<false>(run + ahead, runs.size);
-      copy_run(run, runs.size, to + c * runs.pitch + i * runs.size);
+  const auto all_runs = [&](auto size) {
+    for (int64_t i = 0; i < runs.images; ++i) {
+      const int64_t ahead = i + kImagesAhead < runs.images ? kImagesAhead * runs.image_stride : 0;
+      Value* run = tensor + i * runs.image_stride;
+      int64_t strip = i * size;
+      for (int64_t c = 0; c < runs.channels; ++c) {
+        ask_ahead<kWrite>(run + ahead, size);
+        visit(size, run, strip, c);
+        run += runs.channel_stride;
+        strip += runs.pitch;
+      }
     }
+  };
+  if (runs.size == kVector) {
+    all_runs(std::integral_constant<int64_t, kVector>{});
+  } else {
+    all_runs(runs.size);
   }
 }
 
 template <class Real>
-void unpack(const Real* from, const RunBlock& shared_runs, Real* to) {
-  const RunBlock runs = shared_runs;
-  for (int64_t i = 0; i < runs.images; ++i) {
-    const int64_t ahead = i + kImagesAhead < runs.images ? kImagesAhead * runs.image_stride : 0;
-    for (int64_t c = 0; c < runs.channels; ++c) {
-      Real* run = to + i * runs.image_stride + c * runs.channel_stride;
-      ask_ahead<true>(run + ahead, runs.size);
-      copy_run(from + c * runs.pitch + i * runs.size, runs.size, run);
-    }
-  }
+void pack(const Real* from, const RunBlock& runs, Real* to) {
+  for_each_run<false>(from, runs, [&](auto size, const Real* run, int64_t strip, int64_t) {
+    copy_run<Real>(run, size, to + strip);
+  });
+}
+
+template <class Real>
+void unpack(const Real* from, const RunBlock& runs, Real* to) {
+  for_each_run<true>(to, runs, [&](auto size, Real* run, int64_t strip, int64_t) {
+    copy_run<Real>(from + strip, size, run);
+  });
 }
 
 template <class Real>

@@ -77,8 +77,16 @@ void cumulative_at(const int32_t* before, const uint32_t* count, int32_t bins,
   for (int32_t i = 0; i < n; i += 16) {
     const V at = position ? load<V>(position + i) : index(i);
     const V t = minimum(maximum(at * scale + offset, V{}), end);
-    const I bin = truncate<float>(t);
+    if (t.part[0][0] == (float)bins) {  // and so have all that follow
+      for (; i < n; i += 16) {
+        store(whole + i, all<I>(before[bins]));
+        if (part) store(part + i, V{});
+      }
+      return;
+    }
+    const I bin = truncate<float>(part ? t : t + 0.5f);
     store(whole + i, gather(before, bin));
+    if (!part) continue;
     store(part + i, to_real<float>(gather((const int32_t*)count, bin)) * (t - to_real<float>(bin)));
   }
 }
