@@ -11,6 +11,11 @@ if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)  # 90: machine code and PTX for what comes after
   endif()
   enable_language(CUDA)
+  # CMake 3.25 does not know of newer compilers that they take C++20.
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
   set(QACT_HAS_NVCC ON)
 elseif(QACT_CUDA STREQUAL "ON")
   message(FATAL_ERROR "QACT_CUDA is ON, but no nvcc was found. Put the CUDA toolkit's bin folder on "

@@ -102,7 +102,7 @@ __device__ inline int settle_bins(SolveSpace& space, const LevelRule& rule,
   uint32_t limit[2];
   float base[2], gain[2];
   for (int side = 0; side < 2; ++side) {
-    limit[side] = plan.bins == 1 ? ~0u : static_cast<uint32_t>(fmin(rule.half_level(side), 1e9));
+    limit[side] = plan.bins == 1 ? ~0u : static_cast<uint32_t>(rule.half_level(side));
     base[side] =
         side ? static_cast<float>((quantile.levels + 1) * (1 - quantile.positive_share)) : 0.0f;
     gain[side] = static_cast<float>((quantile.levels + 1) * rule.weight(side) / 2);
