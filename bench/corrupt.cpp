@@ -13,7 +13,7 @@
 namespace qact::bench {
 namespace {
 
-constexpr const char* kPeer = "imagecorruptions";
+constexpr const char* kPythonPeer = "imagecorruptions";
 
 // Milliseconds per image by name; empty where the package cannot be imported. The
 // environment may name another Python than python3.
@@ -92,7 +92,7 @@ void distortion(const Settings& settings, Report& report) {
       row.pass = d.name;
       row.qact_ms = ms;
       if (peer.contains(row.pass)) {
-        row.peer = kPeer;
+        row.peer = kPythonPeer;
         row.peer_ms = peer[row.pass].get<double>() * count;
       }
       char note[48];

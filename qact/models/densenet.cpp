@@ -18,7 +18,7 @@ using torch::nn::AnyModule;
 
 constexpr int64_t kGrowth = 12;
 constexpr int64_t kBlocks[] = {6, 12, 24, 16};
-constexpr int64_t kStages = std::size(kBlocks);
+constexpr int64_t kDenseStages = std::size(kBlocks);
 
 class Bottleneck : public Block {
  public:
@@ -64,7 +64,7 @@ class DenseNet : public Network {
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, 2 * kGrowth, 3))) {
     int64_t width = 2 * kGrowth;
-    for (int64_t stage = 1; stage <= kStages; ++stage) {
+    for (int64_t stage = 1; stage <= kDenseStages; ++stage) {
       auto& dense = dense_.emplace_back(
           register_module("dense" + std::to_string(stage), std::make_shared<Stage>()));
       for (int64_t i = 0; i < kBlocks[stage - 1]; ++i) {
@@ -72,14 +72,14 @@ class DenseNet : public Network {
             std::make_shared<Bottleneck>(width, i == 0 ? stage - 1 : stage, options, sites));
         width += kGrowth;
       }
-      if (stage == kStages) break;
+      if (stage == kDenseStages) break;
       transitions_.push_back(
           register_module("trans" + std::to_string(stage),
                           std::make_shared<Transition>(width, stage, options, sites)));
       width /= 2;
     }
     bn_ = add(*this, "bn", make_norm(options.norm, width));
-    last_ = add(*this, "last_activation", sites.trunk(width, kStages));
+    last_ = add(*this, "last_activation", sites.trunk(width, kDenseStages));
     pooled_ = add(*this, "pooled_activation", sites.pooled(width));
     set_head("linear", width);
   }
@@ -103,7 +103,7 @@ class DenseNet : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_densenet(const Options& options) {
-  return std::make_shared<DenseNet>(options, Sites(options, kStages));
+  return std::make_shared<DenseNet>(options, Sites(options, kDenseStages));
 }
 
 }  // namespace qact::models

@@ -19,7 +19,7 @@ using torch::nn::AnyModule;
 constexpr int64_t kSide = 5;
 constexpr int64_t kChannels[] = {32, 64};
 constexpr int64_t kWidths[] = {512, 256};
-constexpr int64_t kStages = 3;
+constexpr int64_t kLenetStages = 3;
 
 class LeNet : public Network {
  public:
@@ -75,7 +75,7 @@ class LeNet : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_lenet(const Options& options) {
-  return std::make_shared<LeNet>(options, Sites(options, kStages));
+  return std::make_shared<LeNet>(options, Sites(options, kLenetStages));
 }
 
 }  // namespace qact::models

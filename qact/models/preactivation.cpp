@@ -9,7 +9,7 @@ namespace {
 
 using torch::nn::AnyModule;
 
-constexpr int64_t kStages = 3;
+constexpr int64_t kWideStages = 3;
 constexpr int64_t kStem = 16;
 
 class PreactivationBlock : public Block {
@@ -56,7 +56,7 @@ class Preactivation : public Network {
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, kStem, 3))) {
     int64_t in = kStem;
-    for (int64_t stage = 1; stage <= kStages; ++stage) {
+    for (int64_t stage = 1; stage <= kWideStages; ++stage) {
       const int64_t out = plan.width * (int64_t{8} << stage);
       const auto blocks = stages_.emplace_back(std::make_shared<Stage>());
       for (int64_t i = 0; i < plan.blocks; ++i) {
@@ -69,7 +69,7 @@ class Preactivation : public Network {
       in = out;
     }
     norm_ = add(*this, plan.last_norm, make_norm(options.norm, in));
-    last_ = add(*this, "last_activation", sites.trunk(in, kStages));
+    last_ = add(*this, "last_activation", sites.trunk(in, kWideStages));
     pooled_ = add(*this, "pooled_activation", sites.pooled(in));
     set_head("fc", in);
     initialise_convolutions(*this);
@@ -100,7 +100,7 @@ class Preactivation : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan, const Options& options) {
-  return std::make_shared<Preactivation>(plan, options, Sites(options, kStages));
+  return std::make_shared<Preactivation>(plan, options, Sites(options, kWideStages));
 }
 
 }  // namespace qact::models

@@ -16,7 +16,7 @@ namespace {
 
 using torch::nn::AnyModule;
 
-constexpr int64_t kStages = 4;
+constexpr int64_t kResnetStages = 4;
 
 class BasicBlock : public Block {
  public:
@@ -58,7 +58,7 @@ class ResNet18 : public Network {
         bn1_(add(*this, "bn1", make_norm(options.norm, 64))),
         stem_(add(*this, "stem_activation", sites.trunk(64, 0))) {
     int64_t in = 64;
-    for (int64_t stage = 1; stage <= kStages; ++stage) {
+    for (int64_t stage = 1; stage <= kResnetStages; ++stage) {
       const int64_t out = int64_t{32} << stage;
       auto& layer = layers_.emplace_back(
           register_module("layer" + std::to_string(stage), std::make_shared<Stage>()));
@@ -97,7 +97,7 @@ class ResNet18 : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_resnet18(const Options& options) {
-  return std::make_shared<ResNet18>(options, Sites(options, kStages));
+  return std::make_shared<ResNet18>(options, Sites(options, kResnetStages));
 }
 
 }  // namespace qact::models

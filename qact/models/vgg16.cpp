@@ -17,7 +17,7 @@ namespace {
 struct VggStage {
   int64_t channels, convolutions;
 };
-constexpr VggStage kStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
+constexpr VggStage kVggStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
 
 class Vgg16 : public Network {
  public:
@@ -25,7 +25,7 @@ class Vgg16 : public Network {
       : Network(options), features_(register_module("features", torch::nn::Sequential())) {
     int64_t in = options.channels;
     int64_t stage = 0;
-    for (const VggStage& next : kStages) {
+    for (const VggStage& next : kVggStages) {
       for (int64_t i = 0; i < next.convolutions; ++i) {
         features_->push_back(
             torch::nn::Conv2d(torch::nn::Conv2dOptions(in, next.channels, 3).padding(1)));
@@ -53,7 +53,7 @@ class Vgg16 : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_vgg16(const Options& options) {
-  return std::make_shared<Vgg16>(options, Sites(options, std::size(kStages)));
+  return std::make_shared<Vgg16>(options, Sites(options, std::size(kVggStages)));
 }
 
 }  // namespace qact::models

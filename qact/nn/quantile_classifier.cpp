@@ -11,15 +11,15 @@
 namespace qact::nn {
 namespace {
 
-constexpr const char* kName = "QuantileClassifier";
+constexpr const char* kClassifier = "QuantileClassifier";
 
 }  // namespace
 
 QuantileClassifierImpl::QuantileClassifierImpl(QuantileClassifierOptions options_)
     : options(std::move(options_)) {
-  TORCH_CHECK(options.features() > 0, "[", kName, "] expected features > 0, got ",
+  TORCH_CHECK(options.features() > 0, "[", kClassifier, "] expected features > 0, got ",
               options.features());
-  TORCH_CHECK(options.classes() >= 2, "[", kName, "] expected at least 2 classes, got ",
+  TORCH_CHECK(options.classes() >= 2, "[", kClassifier, "] expected at least 2 classes, got ",
               options.classes());
   reset();
 }
@@ -63,13 +63,13 @@ torch::Tensor QuantileClassifierImpl::loss(const torch::Tensor& probabilities,
                                            const torch::Tensor& labels, ClassPrior class_prior) {
   TORCH_CHECK(probabilities.dim() == 2 && probabilities.numel() > 0 && labels.dim() == 1 &&
                   labels.scalar_type() == torch::kLong && labels.size(0) == probabilities.size(0),
-              "[", kName,
+              "[", kClassifier,
               "] expected probabilities of shape (B,K) and int64 labels of shape (B), got ",
               ops::describe(probabilities), " and ", ops::describe(labels));
   const int64_t classes = probabilities.size(1);
   const int64_t least = labels.min().item<int64_t>(), most = labels.max().item<int64_t>();
-  TORCH_CHECK(least >= 0 && most < classes, "[", kName, "] expected labels in 0..", classes - 1,
-              ", got ", least < 0 ? least : most);
+  TORCH_CHECK(least >= 0 && most < classes, "[", kClassifier, "] expected labels in 0..",
+              classes - 1, ", got ", least < 0 ? least : most);
   const torch::Tensor target = torch::one_hot(labels, classes).to(probabilities.scalar_type());
   if (class_prior == ClassPrior::quantile)
     return torch::binary_cross_entropy(probabilities, target);

@@ -13,7 +13,7 @@ constexpr const char* kCard = "qact.model";
 
 // Calls visit(name, field) for each field of the card.
 template <class Card, class Visit>
-void visit_fields(Card& c, Visit visit) {
+void visit_card(Card& c, Visit visit) {
   visit("model", c.model);
   visit("activation", c.options.activation);
   visit("placement", c.options.placement);
@@ -34,7 +34,7 @@ ModelCard parse_card(const std::string& text, const std::string& file) {
   ModelCard card;
   try {
     const Json json = Json::parse(text);
-    visit_fields(card, [&](const char* name, auto& field) { json.at(name).get_to(field); });
+    visit_card(card, [&](const char* name, auto& field) { json.at(name).get_to(field); });
   } catch (const nlohmann::json::exception& error) {
     safetensors::fail(file, std::string("a description in ") + kCard, error.what());
   }
@@ -46,7 +46,7 @@ ModelCard parse_card(const std::string& text, const std::string& file) {
 void save_model(const std::filesystem::path& path, const models::Network& network,
                 const ModelCard& card, const Classifiers& classifiers) {
   Json json;
-  visit_fields(card, [&](const char* name, const auto& field) { json[name] = field; });
+  visit_card(card, [&](const char* name, const auto& field) { json[name] = field; });
   safetensors::Tensors tensors = safetensors::state_of(network);
   tensors.merge(classifier_tensors(classifiers));
   safetensors::write_tensors(path, tensors, {{kCard, json.dump()}});

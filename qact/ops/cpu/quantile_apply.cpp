@@ -34,9 +34,9 @@ Operands fold_operands(const at::Tensor& x, const at::Tensor& quantiles, const M
           fold_vector(out_scale)};
 }
 
-at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
-                 const MaybeTensor& shift, const MaybeTensor& out_scale,
-                 const MaybeTensor& out_shift, double bandwidth, bool quantised) {
+at::Tensor cpu_apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
+                     const MaybeTensor& shift, const MaybeTensor& out_scale,
+                     const MaybeTensor& out_shift, double bandwidth, bool quantised) {
   check_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth);
   const Operands operands = fold_operands(x, quantiles, scale, shift, out_scale);
   const FoldedVector last = fold_vector(out_shift);
@@ -74,7 +74,7 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) {
-  m.impl("quantile_apply", apply);
+  m.impl("quantile_apply", cpu_apply);
   m.impl("quantile_apply_backward", apply_backward);
 }
 
