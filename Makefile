@@ -3,6 +3,8 @@ PYTHON := $(or $(QACT_PYTHON),$(CURDIR)/.venv/bin/python)
 BUILD := build
 SANITIZED := $(BUILD)/sanitized
 THREADS := $(shell nproc)
+# Programs that run side by side have one core each: more threads would wait for each other.
+SIDE_BY_SIDE := OMP_NUM_THREADS=1
 
 .PHONY: help demo test bench build setup sanitize sanitized clean
 
@@ -28,8 +30,9 @@ demo: build
 
 test: build sanitized
 	@cmake --build $(SANITIZED) --target core_tests
-	@$(SANITIZED)/tests/core_tests --gtest_brief=1
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(THREADS)
+	@$(SANITIZED)/tests/core_tests --gtest_brief=1 & \
+	  $(SIDE_BY_SIDE) ctest --test-dir $(BUILD) --output-on-failure -j $(THREADS); \
+	  failed=$$?; wait $$! || failed=1; exit $$failed
 	@QACT_LIBRARY=$(BUILD)/libqact.so $(PYTHON) -m pytest -q tests/python
 
 bench: build
@@ -37,7 +40,7 @@ bench: build
 
 sanitize: sanitized
 	@cmake --build $(SANITIZED)
-	@ctest --test-dir $(SANITIZED) --output-on-failure -j $(THREADS)
+	@$(SIDE_BY_SIDE) ctest --test-dir $(SANITIZED) --output-on-failure -j $(THREADS)
 
 sanitized: setup
 	@test -f $(SANITIZED)/build.ninja || cmake -G Ninja -S . -B $(SANITIZED) \
