@@ -13,6 +13,20 @@ namespace {
 
 using image::fail;
 
+std::vector<fs::path> sorted_entries(const fs::path& folder) {
+  expect_folder(folder);
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    out.push_back(it->path());
+  }
+  if (error) fail("folder", "cannot list ", folder.string(), ": ", error.message());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
 image::Image read_picture(const fs::path& path, const Fit& fit) {
   const Blob file = map_file(path);
   return naming(path, [&] {
@@ -28,20 +42,6 @@ bool is_picture(const fs::path& path) {
   std::transform(ending.begin(), ending.end(), ending.begin(), ::tolower);
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
-
-std::vector<fs::path> sorted_entries(const fs::path& folder) {
-  expect_folder(folder);
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    out.push_back(it->path());
-  }
-  if (error) fail("folder", "cannot list ", folder.string(), ": ", error.message());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-}  // namespace
 
 Split read_pictures(const std::vector<Picture>& pictures, int classes, const Fit& fit) {
   if (pictures.empty()) fail("pictures", "expected PNG or JPEG files, got none");

@@ -16,6 +16,10 @@ struct Fit {
   int channels = 3;
 };
 
+// PNG or JPEG, by the name's ending.
+bool is_picture(const std::filesystem::path& path);
+image::Image read_picture(const std::filesystem::path& path, const Fit& fit);
+
 struct Picture {
   std::filesystem::path path;
   int64_t label = 0;
