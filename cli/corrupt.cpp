@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
+#include "qact/corrupt/choose.h"
 #include "qact/corrupt/sheet.h"
 #include "qact/corrupt/write.h"
 #include "qact/data/dataset.h"
@@ -30,11 +31,6 @@ struct CorruptCommand {
   int threads = 0;
   int64_t count = 0, image = 0;
 };
-
-bool is_picture(const fs::path& path) {
-  const std::string end = path.extension().string();
-  return end == ".png" || end == ".jpg" || end == ".jpeg" || end == ".JPEG";
-}
 
 // A folder per class beside the images says what the classes are called.
 std::vector<std::string> class_folders(const fs::path& folder, int classes) {
@@ -61,9 +57,8 @@ Input read_input(const CorruptCommand& command) {
   Input input;
   data::Split& split = input.split;
   std::string name = command.data;
-  if (is_picture(name)) {
-    image::Image picture =
-        data::naming(name, [&] { return image::decode_picture(data::map_file(name).bytes); });
+  if (data::is_picture(name)) {
+    image::Image picture = data::read_picture(name, {.channels = 0});
     split = data::make_split(picture.size, 1, std::move(picture.pixels), {0});
   } else if (fs::path(name).extension() == ".npy") {
     split = command.labels.empty() ? data::npy_images(data::map_file(name))
@@ -86,32 +81,6 @@ Input read_input(const CorruptCommand& command) {
   return input;
 }
 
-bool is_digit(image::Size size) { return size == image::Size{28, 28, 1}; }
-
-// Names, or groups of them; by default those of the set that the images are like.
-std::vector<std::string> chosen(const std::vector<std::string>& wanted, image::Size size) {
-  std::vector<std::string> names;
-  const auto add = [&](auto belongs) {
-    for (const corrupt::Distortion& d : corrupt::distortions()) {
-      if (belongs(d)) names.emplace_back(d.name);
-    }
-  };
-  const auto add_group = [&](const std::string& group) {
-    if (group == "benchmark") add([](const auto& d) { return d.benchmark; });
-    if (group == "extra") add([](const auto& d) { return d.extra; });
-    if (group == "mnist") add([](const auto& d) { return d.mnist_severity > 0; });
-  };
-  if (wanted.empty()) add_group(is_digit(size) ? "mnist" : "benchmark");
-  for (const std::string& name : wanted) {
-    if (name == "benchmark" || name == "extra" || name == "mnist") {
-      add_group(name);
-    } else {
-      names.emplace_back(corrupt::find(name).name);
-    }
-  }
-  return names;
-}
-
 corrupt::Layout chosen_layout(const std::string& name, const Input& input) {
   if (name == "cifar-c") return corrupt::Layout::cifar_c;
   if (name == "mnist-c") return corrupt::Layout::mnist_c;
@@ -131,8 +100,8 @@ void draw_sheet(const CorruptCommand& command, const Input& input,
   std::copy_n(images.pixels.data() + command.image * images.size.values(), images.size.values(),
               picture.pixels.begin());
   const image::Image sheet =
-      corrupt::contact_sheet(picture, chosen(command.distortions, images.size), command.severities,
-                             command.seed, std::move(frost));
+      corrupt::contact_sheet(picture, corrupt::choose(command.distortions, images.size),
+                             command.severities, command.seed, std::move(frost));
   const std::vector<uint8_t> bytes = image::encode_png(sheet);
   results::write_atomically(command.sheet,
                             {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -144,7 +113,7 @@ void write_set(const CorruptCommand& command, const Input& input,
   corrupt::WriteOptions options;
   options.folder = command.output;
   options.layout = chosen_layout(command.layout, input);
-  options.distortions = chosen(command.distortions, input.images.size);
+  options.distortions = corrupt::choose(command.distortions, input.images.size);
   options.severities = command.severities;
   options.seed = command.seed;
   options.threads = command.threads;
@@ -174,13 +143,21 @@ void run_corrupt(const CorruptCommand& command) {
   if (!command.output.empty()) write_set(command, input, frost);
 }
 
+std::string all_names() {
+  std::string names;
+  for (const corrupt::Distortion& distortion : corrupt::distortions()) {
+    names += (names.empty() ? "" : ", ") + std::string(distortion.name);
+  }
+  return names;
+}
+
 // Wrong use, told before anything is read.
 void check(const CorruptCommand& command) {
   if (command.sheet.empty() && command.output.empty()) {
     throw CLI::ValidationError("expected --out DIR or --sheet FILE, got neither");
   }
   try {
-    chosen(command.distortions, {});
+    corrupt::choose(command.distortions, {});
   } catch (const std::exception& error) {
     throw CLI::ValidationError(error.what());
   }
@@ -204,7 +181,7 @@ void setup_corrupt(CLI::App& app) {
                       "Folder for the distorted set; what it has is kept");
   command
       ->add_option("--distortions", options->distortions,
-                   "Names, or benchmark (the default), extra or mnist")
+                   "benchmark (the default), extra, mnist, or names: " + all_names())
       ->delimiter(',');
   command->add_option("--severities", options->severities, "From 1 to 5")
       ->delimiter(',')

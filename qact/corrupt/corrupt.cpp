@@ -42,6 +42,7 @@ constexpr Distortion kDistortions[] = {
     {"dotted_line", mnist, false, false, 1, dotted_line},
     {"zigzag", mnist, false, false, 1, zigzag},
     {"canny_edges", mnist, false, false, 1, canny_edges},
+    {"tone", tones, false, false, 0, tone, 500},
 };
 
 std::string to_string(image::Size size) {
@@ -105,7 +106,7 @@ Corruption::Corruption(std::string_view distortion, int severity, image::Size si
 }
 
 void Corruption::apply(const uint8_t* in, int64_t index, uint8_t* out) const {
-  Draw draw(seed_, distortion_.name, severity_, index);
+  Draw draw(seed_, distortion_.name, severity_, index / distortion_.together);
   effect_(in, draw, out);
 }
 

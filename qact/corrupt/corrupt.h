@@ -14,7 +14,7 @@
 
 namespace qact::corrupt {
 
-enum class Family { noise, blur, weather, digital, mnist };
+enum class Family { noise, blur, weather, digital, mnist, tones };
 
 struct Distortion {
   std::string_view name;
@@ -23,6 +23,7 @@ struct Distortion {
   bool extra;          // one of the 4 kept for validation
   int mnist_severity;  // of MNIST-C's 15, the published severity; 0: none of them
   Effect (*make)(const Setting&);
+  int64_t together = 1;  // consecutive images, from a multiple of it on, that share their draws
 };
 
 inline constexpr int kSeverities = 5;
@@ -42,7 +43,7 @@ class Corruption {
   const Distortion& distortion() const { return distortion_; }
 
   // The result depends on the image, the seed, the distortion, the severity and the
-  // image's index alone. `out` must not be `in`.
+  // image's index (of tone: which 500 it is among) alone. `out` must not be `in`.
   void apply(const uint8_t* in, int64_t index, uint8_t* out) const;
 
   // `count` images that follow each other (NHWC), the first of index `first`.

@@ -42,4 +42,7 @@ Effect dotted_line(const Setting& setting);
 Effect zigzag(const Setting& setting);
 Effect canny_edges(const Setting& setting);
 
+// tone.cpp
+Effect tone(const Setting& setting);
+
 }  // namespace qact::corrupt

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <set>
 
+#include "qact/corrupt/choose.h"
 #include "tests/corrupt/pictures.h"
 
 namespace qact::corrupt {
@@ -63,6 +67,37 @@ TEST(Corrupt, DependsOnSeedAndIndexAlone) {
     EXPECT_NE(distorted(a, in, 0, 40, 1), distorted(b, in, 0, 40, 1));
     EXPECT_NE(distorted(a, in, 0, 40, 1), distorted(a, in, 1, 40, 1));
   }
+}
+
+// One increasing curve for each 500 images; another for the next ones.
+TEST(Corrupt, ToneIsACurveOfFiveHundredImages) {
+  const image::Size size{16, 16, 1};
+  std::vector<uint8_t> in(256), first(256), last(256), next(256);
+  std::iota(in.begin(), in.end(), 0);
+  for (int severity = 1; severity <= kSeverities; ++severity) {
+    const Corruption corruption("tone", severity, size, 3);
+    const double most = std::pow(4.0, severity / 5.0);
+    corruption.apply(in.data(), 500, first.data());
+    corruption.apply(in.data(), 999, last.data());
+    corruption.apply(in.data(), 1000, next.data());
+    EXPECT_EQ(first, last);
+    EXPECT_NE(first, next);
+    EXPECT_NE(first, in);
+    EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
+    for (int v = 0; v < 256; ++v) {
+      EXPECT_GE(first[v] + 0.5, 255 * std::pow(v / 255.0, most)) << v;
+      EXPECT_LE(first[v] - 0.5, 255 * std::pow(v / 255.0, 1 / most)) << v;
+    }
+  }
+}
+
+TEST(Corrupt, ChoosesByNameGroupAndSize) {
+  EXPECT_EQ(choose({}, {32, 32, 3}).size(), 15u);
+  EXPECT_EQ(choose({}, {32, 32, 3}).front(), "gaussian_noise");
+  EXPECT_EQ(choose({}, {28, 28, 1}).front(), "shot_noise");
+  EXPECT_EQ(choose({"tone", "extra"}, {28, 28, 1}).size(), 5u);
+  EXPECT_NE(message([] { choose({"tones"}, {}); }).find("canny_edges, tone, got tones"),
+            std::string::npos);
 }
 
 // Any size and channel count works: larger, not square, grey.
