@@ -1,8 +1,9 @@
 #include "qact/models/layers.h"
 
 #include <torch/nn/init.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/normalization.h>
+
+#include "qact/nn/batch_norm.h"
 
 namespace qact::models {
 
@@ -18,12 +19,9 @@ torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t side, int64_t str
       torch::nn::Conv2dOptions(in, out, side).stride(stride).padding(side / 2).bias(false));
 }
 
-AnyModule make_norm(const std::string& name, int64_t channels, bool images) {
+AnyModule make_norm(const std::string& name, int64_t channels) {
   constexpr int64_t kGroups = 8;
-  if (name == "batch") {
-    return images ? AnyModule(torch::nn::BatchNorm2d(channels))
-                  : AnyModule(torch::nn::BatchNorm1d(channels));
-  }
+  if (name == "batch") return AnyModule(nn::BatchNorm(channels));
   TORCH_CHECK(name == "group", "[models] expected the norm batch or group, got '", name, "'");
   TORCH_CHECK(channels % kGroups == 0, "[models] expected a multiple of ", kGroups,
               " channels for the norm group, got ", channels, ": this network cannot have it");

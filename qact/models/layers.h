@@ -16,8 +16,8 @@ torch::nn::AnyModule add(torch::nn::Module& parent, const std::string& name,
 // A square convolution without bias; a side of 3 is padded to keep the size.
 torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t side, int64_t stride = 1);
 
-// The norm of Options by name, for images, or for vectors (batch only differs there).
-torch::nn::AnyModule make_norm(const std::string& name, int64_t channels, bool images = true);
+// The norm of Options by name.
+torch::nn::AnyModule make_norm(const std::string& name, int64_t channels);
 
 // Draws the weights of all convolutions inside from N(0, 2 / (side^2 out)).
 void initialise_convolutions(torch::nn::Module& network);

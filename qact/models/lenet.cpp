@@ -29,14 +29,14 @@ class LeNet : public Network {
     for (const int64_t out : kChannels) {
       convolutions_.push_back(
           register_module(next("conv", convolutions_.size()), torch::nn::Conv2d(in, out, kSide)));
-      add_site(out, true, sites);
+      add_site(out, sites);
       size = (size - kSide + 1) / 2;
       in = out;
     }
     in *= size * size;
     for (const int64_t out : kWidths) {
       linears_.push_back(register_module(next("fc", linears_.size()), torch::nn::Linear(in, out)));
-      add_site(out, false, sites);
+      add_site(out, sites);
       in = out;
     }
     set_head("fc3", in);
@@ -47,9 +47,9 @@ class LeNet : public Network {
     return name + std::to_string(count + 1);
   }
 
-  void add_site(int64_t channels, bool images, const Sites& sites) {
+  void add_site(int64_t channels, const Sites& sites) {
     const size_t i = norms_.size();
-    norms_.push_back(add(*this, next("bn", i), make_norm(options().norm, channels, images)));
+    norms_.push_back(add(*this, next("bn", i), make_norm(options().norm, channels)));
     activations_.push_back(add(*this, next("activation", i), sites.trunk(channels, i)));
   }
 

@@ -23,7 +23,7 @@ class Mlp : public Network {
     for (int64_t i = 0; i < kHidden; ++i) {
       const std::string number = std::to_string(i + 1);
       hidden_.push_back({register_module("fc" + number, torch::nn::Linear(in, kWidth)),
-                         add(*this, "bn" + number, make_norm(options.norm, kWidth, false)),
+                         add(*this, "bn" + number, make_norm(options.norm, kWidth)),
                          add(*this, "activation" + number, sites.trunk(kWidth, i))});
       in = kWidth;
     }

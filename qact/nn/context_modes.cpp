@@ -1,10 +1,13 @@
 // The context that a value is ranked in: the batch's own, the kept one, or both.
+#include "qact/nn/context_modes.h"
+
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
-#include "qact/nn/quantile_activation.h"
+#include "qact/nn/batch_norm.h"
 #include "qact/ops/border.h"
 #include "qact/ops/context.h"
 #include "qact/ops/layer_track.h"
@@ -23,15 +26,6 @@ double per_channel(const torch::Tensor& x) { return static_cast<double>(x.numel(
 // count one value each: against the few of a small last batch they would weigh too much.
 // The upper end is what fixed point can hold; nothing weighs against it.
 double worth(double values) { return std::clamp(values, 1024.0, 0x1.0p40); }
-
-// The unbiased variance and the mean of each channel; of a single value, 0 and itself.
-std::pair<torch::Tensor, torch::Tensor> statistics(const torch::Tensor& x) {
-  std::vector<int64_t> all_but_channels = {0};
-  for (int64_t d = 2; d < x.dim(); ++d) all_but_channels.push_back(d);
-  const int64_t correction = per_channel(x) > 1 ? 1 : 0;
-  auto [var, mean] = torch::var_mean(x.to(ops::table_type(x)), all_but_channels, correction);
-  return {var, mean};
-}
 
 // A norm as scale * x + shift, given its statistics.
 struct Scaled {
@@ -52,7 +46,40 @@ struct Scaled {
   }
 };
 
+// Calls visit(layer) for each layer with a context, itself included.
+template <class Visit>
+void visit_contexts(torch::nn::Module& network, Visit visit) {
+  network.apply([&](torch::nn::Module& module) {
+    if (auto* activation = module.as<QuantileActivation>()) visit(*activation);
+    if (auto* norm = module.as<BatchNorm>()) visit(*norm);
+  });
+}
+
 }  // namespace
+
+std::pair<torch::Tensor, torch::Tensor> channel_statistics(const torch::Tensor& x) {
+  std::vector<int64_t> all_but_channels = {0};
+  for (int64_t d = 2; d < x.dim(); ++d) all_but_channels.push_back(d);
+  const int64_t correction = per_channel(x) > 1 ? 1 : 0;
+  auto [var, mean] = torch::var_mean(x.to(ops::table_type(x)), all_but_channels, correction);
+  return {var, mean};
+}
+
+void set_context_mode(torch::nn::Module& network, ContextMode mode, double prior) {
+  TORCH_CHECK(std::isfinite(prior) && prior >= 0,
+              "[set_context_mode] expected a finite prior >= 0, got ", prior);
+  visit_contexts(network, [&](auto& layer) { layer.options.eval_mode(mode).prior(prior); });
+}
+
+void set_context_momentum(torch::nn::Module& network, std::optional<double> momentum) {
+  TORCH_CHECK(!momentum || (*momentum >= 0 && *momentum <= 1),
+              "[set_context_momentum] expected momentum in [0, 1], got ", momentum.value_or(0));
+  visit_contexts(network, [&](auto& layer) { layer.options.momentum(momentum); });
+}
+
+void reset_contexts(torch::nn::Module& network) {
+  visit_contexts(network, [](auto& layer) { layer.reset_running_stats(); });
+}
 
 double QuantileActivationImpl::next_momentum() {
   num_batches_tracked += 1;
@@ -128,7 +155,7 @@ torch::Tensor QuantileActivationImpl::in_kept(const torch::Tensor& x, const Call
 torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Call& call) {
   const bool stream = options.eval_mode() == ContextMode::stream, keep = stream && call.keep;
   const double images = static_cast<double>(x.size(0)), all_images = options.prior() + images;
-  const double share = stream ? options.momentum().value_or(0.1) : images / all_images;
+  const double share = stream ? options.momentum().value_or(kStreamMomentum) : images / all_images;
   const double values = worth(per_channel(x) * (stream ? 1 : all_images / images));
   const auto blend = [&](torch::Tensor& running, const torch::Tensor& batch) {
     const torch::Tensor blended = torch::lerp(running, batch.to(running.scalar_type()), share);
@@ -138,7 +165,7 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Cal
   if (keep) num_batches_tracked += 1;
   std::optional<torch::Tensor> scale, shift;
   if (options.norm_in()) {
-    const auto [var, mean] = statistics(x);
+    const auto [var, mean] = channel_statistics(x);
     const Scaled in(blend(running_mean_in, mean), blend(running_var_in, var), weight_in, bias_in,
                     options.eps());
     scale = in.scale, shift = in.shift;
@@ -155,7 +182,7 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Cal
   const torch::Tensor u =
       ops::quantile_apply(x, quantiles, scale, shift, {}, {}, options.bandwidth(), call.quantised);
   if (!options.norm_out()) return u;
-  const auto [var, mean] = statistics(u);
+  const auto [var, mean] = channel_statistics(u);
   return Scaled(blend(running_mean_out, mean), blend(running_var_out, var), weight_out, bias_out,
                 options.eps())(u);
 }

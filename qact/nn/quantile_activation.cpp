@@ -13,11 +13,6 @@ namespace {
 
 constexpr const char* kName = "QuantileActivation";
 
-void check_prior(const char* where, double prior) {
-  TORCH_CHECK(std::isfinite(prior) && prior >= 0, "[", where,
-              "] expected a finite prior >= 0, got ", prior);
-}
-
 }  // namespace
 
 QuantileActivationImpl::QuantileActivationImpl(QuantileActivationOptions options_)
@@ -31,7 +26,8 @@ QuantileActivationImpl::QuantileActivationImpl(QuantileActivationOptions options
   const std::optional<double> momentum = options.momentum();
   TORCH_CHECK(!momentum || (*momentum >= 0 && *momentum <= 1), "[", kName,
               "] expected momentum in [0, 1], got ", momentum.value_or(0));
-  check_prior(kName, options.prior());
+  TORCH_CHECK(std::isfinite(options.prior()) && options.prior() >= 0, "[", kName,
+              "] expected a finite prior >= 0, got ", options.prior());
   reset();
 }
 
@@ -110,15 +106,6 @@ torch::Tensor QuantileActivationImpl::run(const torch::Tensor& x, const Call& ca
     default:
       return in_blend(x, call);
   }
-}
-
-void set_context_mode(torch::nn::Module& network, ContextMode mode, double prior) {
-  check_prior("set_context_mode", prior);
-  network.apply([&](torch::nn::Module& module) {
-    if (auto* activation = module.as<QuantileActivation>()) {
-      activation->options.eval_mode(mode).prior(prior);
-    }
-  });
 }
 
 }  // namespace qact::nn

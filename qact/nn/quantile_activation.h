@@ -84,7 +84,8 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
 };
 TORCH_MODULE(QuantileActivation);
 
-// Sets the context mode for eval() of every QuantileActivation inside `network`.
+// Sets the context mode for eval() of every QuantileActivation and BatchNorm (batch_norm.h)
+// inside `network`.
 void set_context_mode(torch::nn::Module& network, ContextMode mode, double prior = 16.0);
 
 }  // namespace qact::nn

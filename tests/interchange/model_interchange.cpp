@@ -11,6 +11,7 @@
 #include <span>
 
 #include "qact/models/network.h"
+#include "qact/nn/batch_norm.h"
 #include "qact/safetensors/torch/tensors.h"
 
 namespace {
@@ -34,8 +35,7 @@ void make_weights(Arguments arguments) {
   const auto network = qact::models::make(arguments[0], parse_options(arguments.subspan(2)));
   // Running statistics of a real batch: with those of a fresh network a deep one is mute.
   for (const auto& module : network->modules()) {
-    if (auto* norm = module->as<torch::nn::BatchNorm1d>()) norm->options.momentum(std::nullopt);
-    if (auto* norm = module->as<torch::nn::BatchNorm2d>()) norm->options.momentum(std::nullopt);
+    if (auto* norm = module->as<qact::nn::BatchNorm>()) norm->options.momentum(std::nullopt);
   }
   network->forward(torch::randn({8, 3, 32, 32}));
   qact::safetensors::write_tensors(arguments[1], qact::safetensors::state_of(*network));

@@ -1,0 +1,90 @@
+#include "qact/nn/batch_norm.h"
+
+#include <torch/types.h>
+
+#include <ostream>
+
+#include "qact/nn/context_modes.h"
+#include "qact/ops/border.h"
+
+namespace qact::nn {
+
+BatchNormImpl::BatchNormImpl(BatchNormOptions options_) : options(std::move(options_)) {
+  TORCH_CHECK(options.channels() > 0, "[BatchNorm] expected channels > 0, got ",
+              options.channels());
+  reset();
+}
+
+void BatchNormImpl::reset() {
+  weight = register_parameter("weight", torch::ones({options.channels()}));
+  bias = register_parameter("bias", torch::zeros({options.channels()}));
+  running_mean = register_buffer("running_mean", torch::empty({options.channels()}));
+  running_var = register_buffer("running_var", torch::empty({options.channels()}));
+  num_batches_tracked =
+      register_buffer("num_batches_tracked", torch::zeros({}, torch::dtype(torch::kLong)));
+  reset_running_stats();
+}
+
+void BatchNormImpl::reset_running_stats() {
+  running_mean.zero_();
+  running_var.fill_(1);
+  num_batches_tracked.zero_();
+}
+
+void BatchNormImpl::pretty_print(std::ostream& stream) const {
+  stream << "qact::nn::BatchNorm(" << options.channels() << ")";
+}
+
+torch::Tensor BatchNormImpl::forward(const torch::Tensor& x) {
+  TORCH_CHECK(x.dim() >= 2 && x.size(1) == options.channels(), "[BatchNorm] expected ",
+              options.channels(), " channels in dimension 1, got ", ops::describe(x));
+  if (is_training()) return in_batch(x, /*keep=*/true);
+  switch (options.eval_mode()) {
+    case ContextMode::batch:
+      return in_batch(x, /*keep=*/false);
+    case ContextMode::tracked:
+      return with(x, running_mean, running_var);
+    default:
+      return in_blend(x);
+  }
+}
+
+torch::Tensor BatchNormImpl::in_batch(const torch::Tensor& x, bool keep) {
+  TORCH_CHECK(x.numel() > x.size(1),
+              "[BatchNorm] expected more than one value per channel to take statistics from, got ",
+              ops::describe(x));
+  double momentum = 0;
+  if (keep) {
+    num_batches_tracked += 1;
+    momentum = options.momentum() ? *options.momentum()
+                                  : 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
+  }
+  return torch::batch_norm(x, weight, bias, keep ? ops::maybe(running_mean) : std::nullopt,
+                           keep ? ops::maybe(running_var) : std::nullopt, /*training=*/true,
+                           momentum, options.eps(), /*cudnn_enabled=*/true);
+}
+
+torch::Tensor BatchNormImpl::in_blend(const torch::Tensor& x) {
+  const bool stream = options.eval_mode() == ContextMode::stream;
+  const auto images = static_cast<double>(x.size(0));
+  const double share =
+      stream ? options.momentum().value_or(kStreamMomentum) : images / (options.prior() + images);
+  const auto [var, mean] = channel_statistics(x);
+  const torch::Tensor blended_mean = torch::lerp(running_mean, mean.to(running_mean), share);
+  const torch::Tensor blended_var = torch::lerp(running_var, var.to(running_var), share);
+  if (stream) {
+    torch::NoGradGuard no_grad;
+    running_mean.copy_(blended_mean);
+    running_var.copy_(blended_var);
+    num_batches_tracked += 1;
+  }
+  return with(x, blended_mean, blended_var);
+}
+
+torch::Tensor BatchNormImpl::with(const torch::Tensor& x, const torch::Tensor& mean,
+                                  const torch::Tensor& var) {
+  return torch::batch_norm(x, weight, bias, mean, var, /*training=*/false, /*momentum=*/0,
+                           options.eps(), /*cudnn_enabled=*/true);
+}
+
+}  // namespace qact::nn

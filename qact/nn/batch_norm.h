@@ -1,0 +1,48 @@
+// BatchNorm with the quantile activation's choice of contexts, so that a network without any
+// quantile activation gets the same chance to adapt.
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/pimpl.h>
+
+#include "qact/nn/quantile_activation.h"
+
+namespace qact::nn {
+
+struct BatchNormOptions {
+  /* implicit */ BatchNormOptions(int64_t channels) : channels_(channels) {}
+
+  TORCH_ARG(int64_t, channels);
+  TORCH_ARG(double, eps) = 1e-5;
+  // Of the running statistics; none: a cumulative average (0.1 where a stream drifts).
+  TORCH_ARG(std::optional<double>, momentum) = 0.1;
+  // In eval(); train() always uses the batch's own statistics.
+  TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
+  TORCH_ARG(double, prior) = 16.0;
+};
+
+// Input (B, C, ...). In train() and tracked it is torch's BatchNorm, of any dimension, bit for
+// bit. batch: the batch's statistics, nothing kept. prior, with N the prior and n the images of
+// the batch: mean = N/(N+n) running + n/(N+n) batch, and so the variance, the batch's unbiased.
+// stream: the running statistics first move towards the batch's by `momentum`.
+class BatchNormImpl : public torch::nn::Cloneable<BatchNormImpl> {
+ public:
+  explicit BatchNormImpl(BatchNormOptions options);
+
+  void reset() override;
+  void reset_running_stats();
+  void pretty_print(std::ostream& stream) const override;
+
+  torch::Tensor forward(const torch::Tensor& x);
+
+  BatchNormOptions options;
+  torch::Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+
+ private:
+  torch::Tensor in_batch(const torch::Tensor& x, bool keep);
+  torch::Tensor in_blend(const torch::Tensor& x);
+  torch::Tensor with(const torch::Tensor& x, const torch::Tensor& mean, const torch::Tensor& var);
+};
+TORCH_MODULE(BatchNorm);
+
+}  // namespace qact::nn
