@@ -92,6 +92,30 @@ double squared_error(const Judged& judged, bool per_value) {
   return squared_error(judged, per_value ? per_value_ends(judged) : equal_mass_ends(judged));
 }
 
+// Sums over each bin.
+void add_to(std::vector<ReliabilityBin>& out, const Judged& judged) {
+  const auto bins = static_cast<int>(out.size());
+  for (size_t i = 0; i < judged.confidence.size(); ++i) {
+    // Bins are closed above, as (0, 1/15]; 0 belongs to the first. A confidence is a float:
+    // 0.2f, a little above 1/5, belongs to the bin that ends there.
+    int b = 0;
+    while (b + 1 < bins && judged.confidence[i] > static_cast<float>(b + 1) / bins) ++b;
+    ReliabilityBin& bin = out[b];
+    bin.count += 1;
+    bin.confidence += judged.confidence[i];
+    bin.accuracy += judged.right[i];
+  }
+}
+
+std::vector<ReliabilityBin> means(std::vector<ReliabilityBin> sums) {
+  for (ReliabilityBin& bin : sums) {
+    if (bin.count == 0) continue;
+    bin.confidence /= static_cast<double>(bin.count);
+    bin.accuracy /= static_cast<double>(bin.count);
+  }
+  return sums;
+}
+
 }  // namespace
 
 double calibration_error_marginal(const Predictions& p, Binning binning) {
@@ -117,24 +141,16 @@ double calibration_error_top(const Predictions& p, Binning binning) {
 
 std::vector<ReliabilityBin> reliability(const Predictions& p, int bins) {
   p.check("reliability");
-  std::vector<ReliabilityBin> out(bins);
-  const Judged judged = judge_top(p);
-  for (size_t i = 0; i < judged.confidence.size(); ++i) {
-    // Bins are closed above, as (0, 1/15]; 0 belongs to the first. A confidence is a float:
-    // 0.2f, a little above 1/5, belongs to the bin that ends there.
-    int b = 0;
-    while (b + 1 < bins && judged.confidence[i] > static_cast<float>(b + 1) / bins) ++b;
-    ReliabilityBin& bin = out[b];
-    bin.count += 1;
-    bin.confidence += judged.confidence[i];
-    bin.accuracy += judged.right[i];
-  }
-  for (ReliabilityBin& bin : out) {
-    if (bin.count == 0) continue;
-    bin.confidence /= static_cast<double>(bin.count);
-    bin.accuracy /= static_cast<double>(bin.count);
-  }
-  return out;
+  std::vector<ReliabilityBin> sums(bins);
+  add_to(sums, judge_top(p));
+  return means(std::move(sums));
+}
+
+std::vector<ReliabilityBin> reliability_marginal(const Predictions& p, int bins) {
+  p.check("reliability_marginal");
+  std::vector<ReliabilityBin> sums(bins);
+  for (int64_t k = 0; k < p.classes; ++k) add_to(sums, judge_class(p, k));
+  return means(std::move(sums));
 }
 
 double ece(const Predictions& p) {

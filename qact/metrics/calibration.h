@@ -28,12 +28,14 @@ double calibration_error_top(const Predictions& p, Binning binning = Binning::eq
 // bins of equal width.
 double ece(const Predictions& p);
 
-// A reliability diagram's points, of the highest probability, in `bins` of equal width.
+// A reliability diagram's points in `bins` of equal width: of the highest probability, or
+// of every class's against the rest, all classes together.
 struct ReliabilityBin {
   int64_t count = 0;
   double confidence = 0;  // means over the bin
   double accuracy = 0;
 };
 std::vector<ReliabilityBin> reliability(const Predictions& p, int bins = 15);
+std::vector<ReliabilityBin> reliability_marginal(const Predictions& p, int bins = 15);
 
 }  // namespace qact::metrics

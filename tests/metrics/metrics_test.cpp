@@ -107,6 +107,17 @@ TEST(Metrics, ReliabilityBinsCoverEverySample) {
   EXPECT_EQ(reliability(t.view(), 10).back().accuracy, 1);
 }
 
+// Every class's probability counts: 1 and 0.9 in the last bin, one of them right.
+TEST(Metrics, MarginalReliabilityPoolsTheClasses) {
+  const Table t{{0, 1, 0.9, 0.1}, {1, 1}, 2};
+  const auto bins = reliability_marginal(t.view(), 5);
+  EXPECT_EQ(bins.front().count, 2);
+  EXPECT_EQ(bins.back().count, 2);
+  EXPECT_FLOAT_EQ(static_cast<float>(bins.back().confidence), 0.95f);
+  EXPECT_EQ(bins.back().accuracy, 0.5);
+  EXPECT_EQ(bins[2].count, 0);
+}
+
 TEST(Metrics, DropsOfAllPairs) {
   const std::vector<double> accuracy = {0.9, 0.8, 0.5};
   const auto found = drops(accuracy);
