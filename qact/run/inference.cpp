@@ -1,0 +1,209 @@
+#include "qact/run/inference.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "qact/data/augment.h"
+#include "qact/image/fail.h"
+#include "qact/nn/context_modes.h"
+
+namespace qact::run {
+namespace {
+
+using nn::ContextMode;
+
+// What a way of inference changes in a module, put back at the end.
+class Unchanged {
+ public:
+  explicit Unchanged(torch::nn::Module& module) : module_(module) {
+    for (const torch::Tensor& buffer : module.buffers()) saved_.push_back(buffer.clone());
+  }
+  ~Unchanged() { restore(); }
+  Unchanged(const Unchanged&) = delete;
+  Unchanged& operator=(const Unchanged&) = delete;
+
+ private:
+  void restore() {
+    const torch::NoGradGuard no_grad;
+    const std::vector<torch::Tensor> buffers = module_.buffers();
+    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(saved_[i]);
+    module_.eval();
+  }
+
+  torch::nn::Module& module_;
+  std::vector<torch::Tensor> saved_;
+};
+
+ContextMode context_mode(const std::string& mode) {
+  if (mode == "batch" || mode == "augment") return ContextMode::batch;
+  if (mode == "prior") return ContextMode::prior;
+  if (mode == "stream") return ContextMode::stream;
+  return ContextMode::tracked;
+}
+
+class Pass {
+ public:
+  Pass(const Model& model, const data::Split& images, const Inference& how,
+       const std::vector<std::string>& classifiers, const Advance& advance)
+      : model_(model),
+        images_(images),
+        how_(how),
+        classifiers_(classifiers),
+        advance_(advance),
+        table_(data::normalisation_table(model.card.normalisation, images.size.channels)),
+        device_(model.network->parameters().front().device()),
+        probabilities_(classifiers.size()) {}
+
+  Outputs run() {
+    const torch::NoGradGuard no_grad;
+    torch::nn::Module& network = *model_.network;
+    const Unchanged unchanged(network);
+    nn::set_context_mode(network, context_mode(how_.mode), how_.prior);
+    if (how_.mode == "dataset") adopt_dataset();
+    network.eval();
+    nn::set_context_momentum(network, how_.momentum);
+    if (how_.mode == "augment") {
+      for (int64_t i = 0; i < images_.count(); ++i) predict_copies(i);
+    } else {
+      for (const auto& [first, last] : batches()) predict(batch(first, last), last - first);
+    }
+    Outputs out{torch::cat(embeddings_), {}};
+    for (const auto& of_batches : probabilities_)
+      out.probabilities.push_back(torch::cat(of_batches));
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<int64_t, int64_t>> batches() const {
+    return batches_of(images_.count(), how_.batch_size);
+  }
+
+  // A pass as in training, whose running statistics are plain means over the batches.
+  void adopt_dataset() {
+    torch::nn::Module& network = *model_.network;
+    nn::reset_contexts(network);
+    nn::set_context_momentum(network, std::nullopt);
+    network.train();
+    for (const auto& [first, last] : batches()) {
+      model_.network->forward(batch(first, last));
+      if (advance_) advance_(0);
+    }
+  }
+
+  torch::Tensor empty(int64_t count) const {
+    return torch::empty({count, images_.size.channels, images_.size.height, images_.size.width});
+  }
+
+  void write(int64_t index, const data::Placement& placement, torch::Tensor& out,
+             int64_t at) const {
+    data::write_normalised(images_.image(index), images_.size, placement, table_,
+                           out.data_ptr<float>() + at * images_.size.values());
+  }
+
+  torch::Tensor batch(int64_t first, int64_t last) const {
+    torch::Tensor out = empty(last - first);
+    for (int64_t i = first; i < last; ++i) write(i, {}, out, i - first);
+    return out.to(device_);
+  }
+
+  // The image itself comes first; the copies depend on the seed and its index alone.
+  void predict_copies(int64_t index) {
+    torch::Tensor out = empty(1 + how_.copies);
+    write(index, {}, out, 0);
+    core::Random random(how_.seed, index);
+    for (int64_t k = 1; k <= how_.copies; ++k) {
+      write(index, data::draw_placement(how_.augmentation, &random), out, k);
+    }
+    predict(out.to(device_), 1);
+  }
+
+  // Keeps the outputs of the first `count` images of a batch.
+  void predict(const torch::Tensor& images, int64_t count) {
+    const models::Output output = model_.network->forward(images);
+    embeddings_.push_back(output.embedding.narrow(0, 0, count));
+    for (size_t c = 0; c < classifiers_.size(); ++c) {
+      const torch::Tensor probabilities = output.logits.softmax(1);
+      probabilities_[c].push_back(probabilities.narrow(0, 0, count).to(torch::kCPU));
+    }
+    if (advance_) advance_(count);
+  }
+
+  const Model& model_;
+  const data::Split& images_;
+  const Inference& how_;
+  const std::vector<std::string>& classifiers_;
+  const Advance& advance_;
+  const std::vector<float> table_;
+  const torch::Device device_;
+  std::vector<torch::Tensor> embeddings_;
+  std::vector<std::vector<torch::Tensor>> probabilities_;
+};
+
+[[noreturn]] void refuse(const char* option, const std::string& expected, const std::string& got) {
+  throw std::invalid_argument(std::string("[eval] expected --") + option + " " + expected +
+                              ", got " + got);
+}
+
+}  // namespace
+
+std::vector<std::string> inference_modes() {
+  return {"tracked", "batch", "prior", "stream", "augment", "dataset"};
+}
+
+void check(const Inference& how) {
+  const std::vector<std::string> modes = inference_modes();
+  if (std::find(modes.begin(), modes.end(), how.mode) == modes.end()) {
+    std::string all;
+    for (const std::string& mode : modes) all += (all.empty() ? "" : ", ") + mode;
+    refuse("mode", "one of " + all, "'" + how.mode + "'");
+  }
+  if (how.batch_size < 1) refuse("batch-size", "of 1 or more", std::to_string(how.batch_size));
+  if (!std::isfinite(how.prior) || how.prior < 0) {
+    refuse("prior", "of 0 or more images", std::to_string(how.prior));
+  }
+  if (!(how.momentum >= 0 && how.momentum <= 1)) {
+    refuse("momentum", "within 0 and 1", std::to_string(how.momentum));
+  }
+  if (how.copies < 1) refuse("copies", "of 1 or more", std::to_string(how.copies));
+}
+
+std::vector<std::pair<int64_t, int64_t>> batches_of(int64_t images, int64_t size) {
+  std::vector<std::pair<int64_t, int64_t>> out;
+  const int64_t count = std::max<int64_t>(images / size, images > 0 ? 1 : 0);
+  for (int64_t b = 0; b < count; ++b) {
+    out.emplace_back(b * size, b + 1 < count ? (b + 1) * size : images);
+  }
+  return out;
+}
+
+void check_classifiers(const Model& model, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name == "head" && model.card.loss == "cross-entropy") continue;
+    if (name == "head") {
+      image::fail("eval", "expected a classifier that was trained, got head: the loss ",
+                  model.card.loss, " trains none");
+    }
+    image::fail("eval", "expected the classifier head, got ", name);
+  }
+}
+
+Outputs infer(const Model& model, const data::Split& images, const Inference& how,
+              const std::vector<std::string>& classifiers, const Advance& advance) {
+  check(how);
+  check_classifiers(model, classifiers);
+  const models::Options& made_for = model.network->options();
+  const int side = static_cast<int>(made_for.image_size);
+  const image::Size expected{side, side, static_cast<int>(made_for.channels)};
+  if (images.size != expected) {
+    image::fail("eval", "expected images of ", side, "x", side, " and ", expected.channels,
+                " channels for the network, got ", images.size.height, "x", images.size.width,
+                " and ", images.size.channels);
+  }
+  if (images.count() == 0) image::fail("eval", "expected an image or more, got none");
+  return Pass(model, images, how, classifiers, advance).run();
+}
+
+}  // namespace qact::run
