@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   qact::cli::setup_corrupt(app);
   qact::cli::setup_data(app);
+  qact::cli::setup_eval(app);
   qact::cli::setup_toy(app);
   qact::cli::setup_train(app);
   try {

@@ -7,6 +7,7 @@
 //   state.safetensors   where the run is (checkpoint.h)
 //   train.jsonl         a row for each epoch
 //   .lock               held by the process that trains
+//   results.jsonl       rows of evaluations (evaluate.h)
 #pragma once
 
 #include <filesystem>
@@ -23,6 +24,7 @@ struct RunFolder {
   std::filesystem::path best() const { return folder / "best.safetensors"; }
   std::filesystem::path state() const { return folder / "state.safetensors"; }
   std::filesystem::path rows() const { return folder / "train.jsonl"; }
+  std::filesystem::path results() const { return folder / "results.jsonl"; }
 
   bool exists() const { return std::filesystem::exists(config()); }
 

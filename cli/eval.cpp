@@ -1,0 +1,249 @@
+// qact eval: evaluates trained runs under distortions, in several ways of inference; adds rows
+// to results.jsonl in each run's folder and prints a summary.
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/progress_bar.h"
+#include "cli/text.h"
+#include "qact/run/evaluate.h"
+#include "qact/run/evaluate_summary.h"
+
+namespace qact::cli {
+namespace {
+
+struct EvalCommand {
+  std::vector<std::string> runs;
+  run::EvaluateOptions options;
+  bool json = false;
+};
+
+template <class Items>
+std::string joined(const Items& items) {
+  std::string text;
+  for (const auto& item : items) {
+    if (!text.empty()) text += ',';
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(item)>>) {
+      text += std::to_string(item);
+    } else {
+      text += item;
+    }
+  }
+  return text;
+}
+
+std::string plain(double number) { return nlohmann::json(number).dump(); }
+
+// Every setting that a row depends on spelt out: it repeats the row whatever the defaults have
+// become.
+std::string full_command(const EvalCommand& eval, const std::string& run) {
+  const run::EvaluateOptions& o = eval.options;
+  std::vector<std::string> words = {"qact", "eval", run};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {name, value});
+  };
+  add("--modes", joined(o.modes));
+  add("--classifiers", joined(o.classifiers));
+  add("--distortions", joined(o.distortions));
+  add("--severities", joined(o.severities));
+  add("--batch-size", std::to_string(o.inference.batch_size));
+  add("--prior", plain(o.inference.prior));
+  add("--momentum", plain(o.inference.momentum));
+  add("--copies", std::to_string(o.inference.copies));
+  add("--data", o.data);
+  add("--official", o.official);
+  add("--frost-textures", o.frost);
+  add("--data-seed", std::to_string(o.data_seed));
+  add("--limit", std::to_string(o.limit));
+  if (o.pictures) {
+    words.emplace_back("--pictures");
+    add("--picture-distortion", o.picture_distortion);
+    add("--picture-samples", std::to_string(o.picture_samples));
+  }
+  add("--weights", o.weights);
+  add("--device", o.device);
+  return shell_command(words);
+}
+
+std::string percent(double share) {
+  if (std::isnan(share)) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", 100 * share);
+  return text;
+}
+
+// Accuracies in percent, as all else here.
+report::Table summary_table(const std::vector<run::EvaluateSummary>& summaries,
+                            const std::vector<std::string>& names) {
+  report::Table table{{{"run"}, {"mode"}, {"classifier"}}, {}};
+  for (int severity = 0; severity <= 5; ++severity) {
+    table.columns.push_back({"acc " + std::to_string(severity), true});
+  }
+  for (const char* title : {"drop 0-5", "mCE", "rel. mCE", "ece top 0", "ece top 5"}) {
+    table.columns.push_back({title, true});
+  }
+  const auto at = [](const std::map<int, double>& values, int severity) {
+    const auto found = values.find(severity);
+    return percent(found == values.end() ? NAN : found->second);
+  };
+  for (size_t i = 0; i < summaries.size(); ++i) {
+    const run::EvaluateSummary& s = summaries[i];
+    std::vector<std::string> row = {names[i], s.mode, s.classifier};
+    for (int severity = 0; severity <= 5; ++severity) row.push_back(at(s.accuracy, severity));
+    row.insert(row.end(),
+               {percent(s.drop(0, 5)), percent(s.corruption_error),
+                percent(s.relative_corruption_error), at(s.ece_top, 0), at(s.ece_top, 5)});
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+results::Row summary_json(const run::EvaluateSummary& s, const std::string& name) {
+  const auto list = [](const std::map<int, double>& values) {
+    auto out = results::Row::object();
+    for (const auto& [severity, value] : values) out[std::to_string(severity)] = value;
+    return out;
+  };
+  return {{"run", name},
+          {"dataset", s.dataset},
+          {"model", s.model},
+          {"activation", s.activation},
+          {"mode", s.mode},
+          {"classifier", s.classifier},
+          {"seed", s.seed},
+          {"accuracy", list(s.accuracy)},
+          {"ece_top", list(s.ece_top)},
+          {"ece_marginal", list(s.ece_marginal)},
+          {"map100", list(s.map100)},
+          {"drop", s.drop(0, 5)},
+          {"mce", s.corruption_error},
+          {"relative_mce", s.relative_corruption_error}};
+}
+
+void print_lines(const results::Rows& rows, const std::string& name) {
+  for (const results::Row& row : results::of_kind(rows, "scores")) {
+    const auto text = [&](const char* field) { return row.at(field).get<std::string>(); };
+    std::fprintf(stderr, "%s  %s %d  %s  %s  accuracy %s%%\n", name.c_str(),
+                 text("distortion").c_str(), row.at("severity").get<int>(), text("mode").c_str(),
+                 text("classifier").c_str(), percent(row.at("accuracy").get<double>()).c_str());
+  }
+}
+
+run::EvaluateResult evaluate_run(const EvalCommand& eval, const std::string& name,
+                                 const InterruptGuard& guard) {
+  run::EvaluateOptions options = eval.options;
+  options.command = full_command(eval, name);
+  options.versions = {{"qact", QACT_VERSION}, {"torch", TORCH_VERSION}};
+  ProgressBar bar("eval " + name);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  run::EvaluateEvents events;
+  events.progress = [&](double share) {
+    bar.show(share);
+    return !guard.interrupted();
+  };
+  events.written = [&](const results::Rows& rows) {
+    if (!terminal) print_lines(rows, name);
+  };
+  return run::evaluate({name}, options, events);
+}
+
+void run_eval(const EvalCommand& eval) {
+  const auto start = std::chrono::steady_clock::now();
+  const InterruptGuard guard;
+  std::vector<run::EvaluateSummary> summaries;
+  std::vector<std::string> names;
+  size_t made = 0, kept = 0;
+  for (const std::string& name : eval.runs) {
+    const run::EvaluateResult result = evaluate_run(eval, name, guard);
+    if (result.stale > 0) {
+      std::fprintf(stderr, "%s: removed %zu rows of weights that were replaced since\n",
+                   name.c_str(), result.stale);
+    }
+    if (result.interrupted) {
+      throw std::runtime_error("interrupted: " + std::to_string(result.made) +
+                               " rows are saved, and the same command goes on");
+    }
+    made += result.made;
+    kept += result.kept;
+    for (const run::EvaluateSummary& s : run::summarise(result.rows)) {
+      summaries.push_back(s);
+      names.push_back(name);
+    }
+  }
+  if (eval.json) {
+    auto list = results::Row::array();
+    for (size_t i = 0; i < summaries.size(); ++i) {
+      list.push_back(summary_json(summaries[i], names[i]));
+    }
+    std::printf("%s\n", list.dump(2).c_str());
+  } else {
+    std::fputs(to_text(summary_table(summaries, names)).c_str(), stdout);
+  }
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  std::fprintf(eval.json ? stderr : stdout, "%s%zu rows made in %s, %zu were there\n",
+               eval.json ? "" : "\n", made, duration(spent.count()).c_str(), kept);
+}
+
+void add_data_options(CLI::App& command, run::EvaluateOptions& o) {
+  command.add_option("--data", o.data, "Another dataset than the run's own");
+  command.add_option("--data-dir", o.data_dir, "Where datasets are; else as the run had it");
+  command.add_option("--official", o.official,
+                     "Folder of the published distorted set, or of `qact corrupt`'s arrays; "
+                     "without: distortions are made on the fly");
+  command.add_option("--frost-textures", o.frost,
+                     "Folder of the published frost pictures; without: procedural ones");
+  command.add_option("--data-seed", o.data_seed, "Of the distortions and augmented copies");
+  command.add_option("--limit", o.limit, "Only the first so many test images; 0: all");
+}
+
+}  // namespace
+
+void setup_eval(CLI::App& app) {
+  auto eval = std::make_shared<EvalCommand>();
+  run::EvaluateOptions& o = eval->options;
+  CLI::App* command = app.add_subcommand(
+      "eval", "Evaluate trained runs under distortions; rows that are there stay");
+  command->option_defaults()->always_capture_default();
+  command->add_option("runs", eval->runs, "Folders of `qact train`")->required();
+  command
+      ->add_option("--modes", o.modes,
+                   "Whose statistics and contexts: tracked, batch, prior, stream, augment, dataset")
+      ->delimiter(',');
+  command->add_option("--classifiers", o.classifiers, "head")->delimiter(',');
+  command
+      ->add_option("--distortions", o.distortions,
+                   "Names, tone, or benchmark, extra, mnist; default: as `qact corrupt`")
+      ->delimiter(',');
+  command->add_option("--severities", o.severities, "From 0, the clean images, to 5")
+      ->delimiter(',');
+  command->add_option("--batch-size", o.inference.batch_size,
+                      "Images in a batch; a remainder joins the last one");
+  command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
+  command->add_option("--momentum", o.inference.momentum, "Of stream");
+  command->add_option("--copies", o.inference.copies, "Augmented copies of an image in augment");
+  add_data_options(*command, o);
+  command->add_flag("--pictures", o.pictures, "Also t-SNE and histograms of one distortion");
+  command->add_option("--picture-distortion", o.picture_distortion,
+                      "Of --pictures; without: the first one evaluated");
+  command->add_option("--picture-samples", o.picture_samples, "Images of each severity there");
+  command->add_option("--weights", o.weights, "model (the last epoch's) or best (by validation)");
+  command->add_option("--device", o.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--threads", o.threads, "Jobs at a time; 0: one per core");
+  command->add_flag("--json", eval->json, "Print the summary as JSON");
+  command->callback([eval] {
+    try {
+      run::check(eval->options);
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(error.what());
+    }
+    run_eval(*eval);
+  });
+}
+
+}  // namespace qact::cli

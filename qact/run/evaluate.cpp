@@ -1,0 +1,250 @@
+#include "qact/run/evaluate.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+#include "qact/corrupt/choose.h"
+#include "qact/corrupt/corrupt.h"
+#include "qact/data/digest.h"
+#include "qact/run/evaluate_models.h"
+#include "qact/run/evaluate_pictures.h"
+#include "qact/run/evaluate_plan.h"
+#include "qact/run/evaluate_scores.h"
+#include "qact/run/jobs.h"
+
+namespace qact::run {
+namespace {
+
+namespace fs = std::filesystem;
+using results::Row;
+using results::Rows;
+
+Subject read_subject(const RunFolder& folder, const EvaluateOptions& options) {
+  const fs::path path = options.weights == "best" ? folder.best() : folder.model();
+  Subject subject;
+  subject.config = read_config(folder.config());
+  const Model model = load_model(path);
+  check_classifiers(model, options.classifiers);
+  subject.card = model.card;
+  subject.hash = data::digest_of(path, "sha256").substr(0, 16);
+  return subject;
+}
+
+TestImages open_images(const EvaluateOptions& o, const TrainConfig& config) {
+  TestImagesOptions images;
+  images.data = o.data.empty() ? config.data : o.data;
+  images.data_dir = o.data_dir.empty() ? config.data_dir : o.data_dir;
+  images.image_size = static_cast<int>(config.image_size);
+  images.limit = o.limit;
+  images.official = o.official;
+  images.frost = o.frost;
+  images.seed = o.data_seed;
+  return TestImages(images);
+}
+
+int thread_count(int threads) {
+  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+class Evaluation {
+ public:
+  Evaluation(const RunFolder& folder, const EvaluateOptions& options, const EvaluateEvents& events)
+      : options_(options),
+        events_(events),
+        subject_(read_subject(folder, options)),
+        images_(open_images(options, subject_.config)),
+        distortions_(corrupt::choose(options.distortions, images_.size())),
+        maker_(subject_, options_, images_),
+        file_(folder.results()),
+        models_(options.weights == "best" ? folder.best() : folder.model(), options.device,
+                thread_count(options.threads)),
+        name_(fs::absolute(folder.folder).lexically_normal().filename().string()) {
+    for (const std::string& distortion : distortions_) {
+      for (const int severity : options.severities) images_.check(distortion, severity);
+    }
+    if (!options.pictures) return;
+    for (const std::string& mode : options.modes) {
+      for (const int severity : options.severities) {
+        images_.check(pictures_in(mode).distortion(), severity);
+      }
+    }
+  }
+
+  EvaluateResult run() {
+    EvaluateResult result;
+    result.stale = file_.remove_if([&](const Row& row) {
+      return row.value("weights", "") == options_.weights &&
+             row.value("model_hash", "") != subject_.hash;
+    });
+    const size_t before = file_.rows().size();
+    file_.append({maker_.config(name_)});
+    std::vector<EvaluateJob> jobs = plan(options_, distortions_, maker_, file_);
+    add_pictures(&jobs);
+    try {
+      run(jobs);
+    } catch (const Interrupted&) {
+      result.interrupted = true;
+    }
+    result.rows = asked_for();
+    result.made = file_.rows().size() - before;
+    result.kept = before;
+    return result;
+  }
+
+ private:
+  // The first distortion's where none was named.
+  Pictures pictures_in(const std::string& mode) const {
+    const std::string& named = options_.picture_distortion;
+    return {options_, images_, maker_, named.empty() ? distortions_.front() : named, mode};
+  }
+
+  void add_pictures(std::vector<EvaluateJob>* jobs) const {
+    if (!options_.pictures) return;
+    for (const std::string& mode : options_.modes) {
+      if (file_.has(pictures_in(mode).tsne_row())) continue;
+      jobs->push_back({.modes = {mode}, .pictures = true});
+    }
+  }
+
+  // Images that pass through the network.
+  int64_t work_of(const EvaluateJob& job) const {
+    int64_t units = 0;
+    for (const std::string& mode : job.modes) units += passes(mode, options_);
+    const auto severities = static_cast<int64_t>(options_.severities.size());
+    return units *
+           (job.pictures ? pictures_in(job.modes[0]).samples() * severities : images_.count());
+  }
+
+  void run(const std::vector<EvaluateJob>& jobs) {
+    int64_t units = 0;
+    for (const EvaluateJob& job : jobs) units += work_of(job);
+    OrderedRows ordered(file_, events_.written);
+    run_jobs(static_cast<int64_t>(jobs.size()), thread_count(options_.threads),
+             std::max<int64_t>(units, 1), events_.progress, [&](int64_t i, Work& work) {
+               ordered.finish(i, jobs[i].pictures ? rows_of_pictures(jobs[i].modes[0], work)
+                                                  : rows_of(jobs[i], work));
+             });
+  }
+
+  Rows rows_of(const EvaluateJob& job, Work& work) {
+    Rows rows;
+    const data::Split split = images_.read(job.distortion, job.severity);
+    for (const std::string& mode : job.modes) add_rows(job, split, mode, work, rows);
+    return rows;
+  }
+
+  Rows rows_of_pictures(const std::string& mode, Work& work) {
+    Pictures pictures = pictures_in(mode);
+    const int64_t each = passes(mode, options_);
+    {
+      const Models::Loan model(models_);
+      pictures.pass(*model, inference_in(mode, options_, subject_.config),
+                    [&](int64_t images) { work.advance(images * each); });
+    }
+    return pictures.rows();
+  }
+
+  void add_rows(const EvaluateJob& job, const data::Split& split, const std::string& mode,
+                Work& work, Rows& rows) {
+    const Inference how = inference_in(mode, options_, subject_.config);
+    const int64_t each = passes(mode, options_);
+    Outputs outputs;
+    Row retrieval;
+    {
+      const Models::Loan model(models_);
+      outputs = infer(*model, split, how, options_.classifiers,
+                      [&](int64_t images) { work.advance(images * each); });
+      retrieval = retrieval_scores(outputs.embedding, split.labels);
+    }
+    Rows empty = maker_.of_cell(mode, job.distortion, job.severity);
+    auto row = empty.begin();
+    for (const torch::Tensor& table : outputs.probabilities) {
+      const metrics::Predictions p{{table.data_ptr<float>(), static_cast<size_t>(table.numel())},
+                                   split.labels,
+                                   table.size(1)};
+      Row scores = probability_scores(p);
+      scores.update(retrieval);
+      rows.push_back(maker_.finish(*row++, split.count(), scores));
+      for (int which = 0; which < 2; ++which, ++row) {
+        const Row bins = {{"bins", reliability_bins(p, row->at("which"))}};
+        rows.push_back(maker_.finish(*row, split.count(), bins));
+      }
+    }
+  }
+
+  // The rows of the file that this evaluation's options name, whoever made them.
+  Rows asked_for() const {
+    std::set<std::string> wanted;
+    for (const std::string& mode : options_.modes) {
+      for (const Row& row : maker_.of_cell(mode, "none", 0)) wanted.insert(identity(row));
+      for (const std::string& distortion : distortions_) {
+        for (const int severity : options_.severities) {
+          if (severity == 0) continue;
+          for (const Row& row : maker_.of_cell(mode, distortion, severity)) {
+            wanted.insert(identity(row));
+          }
+        }
+      }
+    }
+    Rows rows;
+    for (const Row& row : file_.rows()) {
+      if (wanted.contains(identity(row))) rows.push_back(row);
+    }
+    return rows;
+  }
+
+  const EvaluateOptions options_;
+  const EvaluateEvents& events_;
+  const Subject subject_;
+  const TestImages images_;
+  const std::vector<std::string> distortions_;
+  const RowMaker maker_;
+  RowFile file_;
+  Models models_;
+  const std::string name_;
+};
+
+[[noreturn]] void refuse(const std::string& option, const std::string& expected,
+                         const std::string& got) {
+  throw std::invalid_argument("[eval] expected --" + option + " " + expected + ", got " + got);
+}
+
+}  // namespace
+
+void check(const EvaluateOptions& o) {
+  if (o.modes.empty()) refuse("modes", "of one or more", "none");
+  for (const std::string& mode : o.modes) {
+    Inference how = o.inference;
+    how.mode = mode;
+    check(how);
+  }
+  if (o.classifiers.empty()) refuse("classifiers", "of one or more", "none");
+  if (o.severities.empty()) refuse("severities", "of one or more", "none");
+  for (const int severity : o.severities) {
+    if (severity < 0 || severity > corrupt::kSeverities) {
+      refuse("severities", "within 0 and 5", std::to_string(severity));
+    }
+  }
+  if (o.limit < 0) refuse("limit", "of 0 or more images", std::to_string(o.limit));
+  if (o.weights != "model" && o.weights != "best") {
+    refuse("weights", "model or best", "'" + o.weights + "'");
+  }
+  if (o.picture_samples < 1) {
+    refuse("picture-samples", "of 1 or more images", std::to_string(o.picture_samples));
+  }
+  try {
+    corrupt::choose(o.distortions, {});
+    if (!o.picture_distortion.empty()) corrupt::find(o.picture_distortion);
+  } catch (const std::exception& error) {
+    throw std::invalid_argument(error.what());
+  }
+}
+
+EvaluateResult evaluate(const RunFolder& folder, const EvaluateOptions& options,
+                        const EvaluateEvents& events) {
+  check(options);
+  return Evaluation(folder, options, events).run();
+}
+
+}  // namespace qact::run

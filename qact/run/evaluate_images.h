@@ -1,0 +1,49 @@
+// The images that a model is evaluated on: a test set, clean or distorted.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "qact/corrupt/frost_texture.h"
+#include "qact/data/dataset.h"
+
+namespace qact::run {
+
+struct TestImagesOptions {
+  std::string data;      // a dataset's name, or a folder of one's own
+  std::string data_dir;  // where datasets are
+  int image_size = 0;    // pictures of one's own are resized and cropped to; 0: left
+  int64_t limit = 0;     // the first so many images; 0: all
+  std::string official;  // a folder with the distorted set; empty: distortions are made
+  std::string frost;     // a folder with the published textures; empty: procedural ones
+  uint64_t seed = 0;     // of the distortions
+};
+
+class TestImages {
+ public:
+  explicit TestImages(const TestImagesOptions& options);
+
+  const data::Dataset& dataset() const { return opened_.dataset; }
+  image::Size size() const { return clean_.size; }
+  int64_t count() const { return clean_.count(); }
+
+  // Throws where (distortion, severity) cannot be had: before anything is computed.
+  void check(const std::string& distortion, int severity) const;
+
+  // Severity 0: the clean images. Safe to call from many threads; works on the caller's alone.
+  data::Split read(const std::string& distortion, int severity) const;
+
+  std::string source() const { return options_.official.empty() ? "generated" : "official"; }
+  std::string frost() const { return options_.frost.empty() ? "procedural" : "published"; }
+
+ private:
+  data::Split read_official(const std::string& distortion, int severity) const;
+
+  TestImagesOptions options_;
+  data::Opened opened_;
+  data::Split clean_;
+  std::shared_ptr<const corrupt::FrostTextures> frost_;
+};
+
+}  // namespace qact::run

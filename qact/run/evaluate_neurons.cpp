@@ -1,0 +1,148 @@
+#include "qact/run/evaluate_neurons.h"
+
+#include <ATen/record_function.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace qact::run {
+namespace {
+
+// Libtorch's modules have no hooks, but its operators can be observed: one of these is called
+// for each activation, whatever the context mode.
+std::string kind_of(const char* operation) {
+  static const std::map<std::string, std::string> kKinds = {{"aten::relu", "relu"},
+                                                            {"aten::prelu", "prelu"},
+                                                            {"aten::selu", "selu"},
+                                                            {"qact::quantile_layer", "qact"},
+                                                            {"qact::quantile_apply", "qact"}};
+  const auto found = kKinds.find(operation);
+  return found == kKinds.end() ? "" : found->second;
+}
+
+using Call = std::function<void(const ActivationSite& site, const torch::Tensor& before,
+                                const torch::Tensor& after)>;
+
+class Watch {
+ public:
+  Watch(const models::Network& network, Call call) : network_(network), call_(std::move(call)) {
+    for (const auto& parameter : network.named_parameters()) {
+      const std::string& name = parameter.key();
+      layers_[parameter.value().storage().data()] = name.substr(0, name.rfind('.'));
+    }
+  }
+
+  void begin(const at::RecordFunction& operation) {
+    if (depth_++ > 0) return;
+    for (const c10::IValue& input : operation.inputs()) {
+      if (!input.isTensor() || !input.toTensor().has_storage()) continue;
+      const auto known = layers_.find(input.toTensor().storage().data());
+      if (known != layers_.end()) layer_ = known->second;
+    }
+    if (!kind_of(operation.name()).empty()) before_ = operation.inputs()[0].toTensor();
+  }
+
+  void end(const at::RecordFunction& operation) {
+    if (--depth_ > 0 || !before_.defined()) return;
+    const std::string kind = kind_of(operation.name());
+    const bool own = kind == "qact" || kind == "prelu";
+    const torch::Tensor before = std::exchange(before_, torch::Tensor());
+    if (network_.is_training()) return;
+    call_({calls_++, own ? layer_ : "after " + layer_, kind, before.size(1)}, before,
+          operation.outputs()[0].toTensor());
+  }
+
+ private:
+  const models::Network& network_;
+  const Call call_;
+  std::map<const void*, std::string> layers_;  // by the memory of their parameters
+  std::string layer_;                          // the last one that was read
+  torch::Tensor before_;                       // of the activation under way
+  int depth_ = 0;
+  int64_t calls_ = 0;
+};
+
+// Callbacks are plain functions, called on the thread that set them.
+thread_local Watch* watch = nullptr;
+
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& operation) {
+  const at::DisableRecordFunctionGuard unobserved;
+  watch->begin(operation);
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction& operation, at::ObserverContext*) {
+  const at::DisableRecordFunctionGuard unobserved;
+  watch->end(operation);
+}
+
+// Watches this thread while it lives.
+class Watching {
+ public:
+  explicit Watching(Watch* here)
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(on_begin, on_end)
+                                               .needsInputs(true)
+                                               .needsOutputs(true)
+                                               .scopes({at::RecordScope::FUNCTION}))) {
+    watch = here;
+  }
+  ~Watching() {
+    at::removeCallback(handle_);
+    watch = nullptr;
+  }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+torch::Tensor values_of(const torch::Tensor& x, int64_t channel) {
+  return x.select(1, channel).flatten().to(torch::kCPU, torch::kFloat).clone();
+}
+
+}  // namespace
+
+std::vector<ActivationSite> activation_sites(models::Network& network,
+                                             const torch::Tensor& images) {
+  std::vector<ActivationSite> sites;
+  Watch here(network, [&](const ActivationSite& site, const torch::Tensor&, const torch::Tensor&) {
+    sites.push_back(site);
+  });
+  const torch::NoGradGuard no_grad;
+  network.eval();
+  const Watching watching(&here);
+  network.forward(images);
+  return sites;
+}
+
+std::vector<Neuron> choose_neurons(const std::vector<ActivationSite>& sites) {
+  constexpr int64_t kChannels = 3;
+  std::vector<Neuron> neurons;
+  if (sites.empty()) return neurons;
+  for (const size_t index : std::set<size_t>{0, sites.size() / 2, sites.size() - 1}) {
+    for (int64_t c = 0; c < std::min(kChannels, sites[index].channels); ++c) {
+      neurons.push_back({sites[index], c, {}, {}});
+    }
+  }
+  return neurons;
+}
+
+void watch_neurons(const models::Network& network, int64_t sites, std::vector<Neuron>* neurons,
+                   const std::function<void()>& work) {
+  Watch here(network, [&](const ActivationSite& site, const torch::Tensor& before,
+                          const torch::Tensor& after) {
+    for (Neuron& neuron : *neurons) {
+      if (neuron.site.index != site.index % sites) continue;
+      neuron.before.push_back(values_of(before, neuron.channel));
+      neuron.after.push_back(values_of(after, neuron.channel));
+    }
+  });
+  const Watching watching(&here);
+  work();
+}
+
+}  // namespace qact::run

@@ -1,0 +1,61 @@
+// What an evaluation has to do: jobs, and the rows that each is to make.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "qact/run/evaluate.h"
+#include "qact/run/evaluate_images.h"
+#include "qact/run/evaluate_rows.h"
+
+namespace qact::run {
+
+// What is evaluated.
+struct Subject {
+  TrainConfig config;
+  ModelCard card;
+  std::string hash;  // the first 16 digits of the SHA-256 of its file
+};
+
+// How to work in `mode`.
+Inference inference_in(const std::string& mode, const EvaluateOptions& options,
+                       const TrainConfig& config);
+
+// Rows without their results: all that identifies and describes them.
+class RowMaker {
+ public:
+  RowMaker(const Subject& subject, const EvaluateOptions& options, const TestImages& images)
+      : subject_(subject), options_(options), images_(images) {}
+
+  results::Row config(const std::string& run) const;
+  results::Row make(const std::string& kind, const std::string& mode, const std::string& classifier,
+                    const std::string& distortion, int severity) const;
+  // All that one distortion at one severity makes in one mode, in the order of the file.
+  results::Rows of_cell(const std::string& mode, const std::string& distortion, int severity) const;
+
+  // Ends a row with the number of images, its results, the versions and the command.
+  results::Row finish(results::Row row, int64_t n, const results::Row& results) const;
+
+ private:
+  const Subject& subject_;
+  const EvaluateOptions& options_;
+  const TestImages& images_;
+};
+
+// The images of one distortion at one severity, in the modes that lack rows; or the pictures of
+// one mode (evaluate_pictures.h).
+struct EvaluateJob {
+  std::string distortion = "none";
+  int severity = 0;
+  std::vector<std::string> modes;
+  bool pictures = false;
+};
+
+std::vector<EvaluateJob> plan(const EvaluateOptions& options,
+                              const std::vector<std::string>& distortions, const RowMaker& maker,
+                              const RowFile& file);
+
+// Images that pass through the network in `mode` for each that is classified.
+int64_t passes(const std::string& mode, const EvaluateOptions& options);
+
+}  // namespace qact::run

@@ -1,0 +1,27 @@
+// What the `scores` rows of evaluations say, averaged over distortions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "qact/results/row.h"
+
+namespace qact::run {
+
+// One model in one mode with one classifier.
+struct EvaluateSummary {
+  std::string dataset, model, activation, placement, loss, mode, classifier, hash;
+  int64_t seed = 0;
+  std::map<int, double> accuracy, ece_top, ece_marginal, map100;  // means by severity
+  // Means over all distortions and severities; NaN where there are none, or no clean images.
+  double corruption_error = 0, relative_corruption_error = 0;
+
+  // accuracy at severity `from` less that at `to`; NaN where one is missing.
+  double drop(int from, int to) const;
+};
+
+// In the order in which they first appear.
+std::vector<EvaluateSummary> summarise(const results::Rows& rows);
+
+}  // namespace qact::run

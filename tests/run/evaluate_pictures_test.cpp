@@ -1,0 +1,99 @@
+#include "qact/run/evaluate_pictures.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <numeric>
+
+#include "qact/nn/quantile_activation.h"
+#include "qact/ops/context.h"
+
+namespace qact::run {
+namespace {
+
+double total(const Histogram& h) {
+  return std::accumulate(h.counts.begin(), h.counts.end(), h.below + h.above);
+}
+
+std::shared_ptr<models::Network> small_network(const std::string& activation) {
+  torch::manual_seed(1);
+  models::Options options;
+  options.channels = 1;
+  options.image_size = 28;
+  options.activation = activation;
+  auto network = models::make("lenet", options);
+  const torch::NoGradGuard no_grad;
+  network->forward(torch::randn({6, 1, 28, 28}));
+  network->eval();
+  return network;
+}
+
+TEST(Pictures, HistogramsCountEveryValueOnce) {
+  const torch::Tensor values = torch::tensor({-2.0f, -1.0f, 0.0f, 0.999f, 1.0f, 1.5f});
+  const Histogram h = histogram(values, -1, 1);
+  EXPECT_EQ(h.below, 1);
+  EXPECT_EQ(h.above, 1);
+  EXPECT_EQ(h.counts.front(), 1);
+  EXPECT_EQ(h.counts[kHistogramBins / 2], 1);
+  EXPECT_EQ(h.counts.back(), 2);
+  EXPECT_EQ(total(h), 6);
+}
+
+// A kept context's values are spread over its bins: the histogram of what it was built from,
+// nearly, and none are lost.
+TEST(Pictures, ContextsBecomeEqualBins) {
+  torch::manual_seed(2);
+  const torch::Tensor x = torch::randn({20000, 1});
+  const Histogram found = context_histogram(ops::context_build(x)[0], -4, 4);
+  const Histogram plain = histogram(x.flatten(), -4, 4);
+  EXPECT_NEAR(total(found), 20000, 1);
+  for (int b = 0; b < kHistogramBins; ++b) {
+    EXPECT_NEAR(found.counts[b], plain.counts[b], 0.1 * plain.counts[b] + 120) << b;
+  }
+}
+
+TEST(Pictures, SitesAreInTheOrderOfTheNetwork) {
+  const torch::Tensor images = torch::randn({2, 1, 28, 28});
+  const auto own = activation_sites(*small_network("qact"), images);
+  const auto bare = activation_sites(*small_network("relu"), images);
+  ASSERT_EQ(own.size(), 4u);
+  ASSERT_EQ(bare.size(), 4u);
+  for (int64_t i = 0; i < 4; ++i) {
+    const std::string number = std::to_string(i + 1);
+    EXPECT_EQ(own[i].layer, "activation" + number);
+    EXPECT_EQ(own[i].kind, "qact");
+    EXPECT_EQ(bare[i].layer, "after bn" + number);
+    EXPECT_EQ(bare[i].kind, "relu");
+    EXPECT_EQ(own[i].index, i);
+  }
+  EXPECT_EQ(own.front().channels, 32);
+  EXPECT_EQ(own.back().channels, 256);
+}
+
+TEST(Pictures, NeuronsShowWhatPasses) {
+  for (const std::string activation : {"relu", "qact"}) {
+    const auto network = small_network(activation);
+    const auto sites = activation_sites(*network, torch::randn({2, 1, 28, 28}));
+    std::vector<Neuron> neurons = choose_neurons(sites);
+    ASSERT_EQ(neurons.size(), 9u);
+    for (const nn::ContextMode mode : {nn::ContextMode::batch, nn::ContextMode::prior}) {
+      nn::set_context_mode(*network, mode);
+      std::vector<Neuron> watched = neurons;
+      const torch::NoGradGuard no_grad;
+      watch_neurons(*network, 4, &watched, [&] {
+        for (int batch = 0; batch < 2; ++batch) network->forward(torch::randn({5, 1, 28, 28}));
+      });
+      for (const Neuron& neuron : watched) {
+        ASSERT_EQ(neuron.before.size(), 2u);
+        const torch::Tensor before = torch::cat(neuron.before), after = torch::cat(neuron.after);
+        EXPECT_EQ(before.numel() % 10, 0);
+        if (activation == "relu") {
+          EXPECT_TRUE(torch::equal(after, before.clamp_min(0)));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qact::run

@@ -1,0 +1,261 @@
+#include "qact/run/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "qact/corrupt/write.h"
+#include "qact/run/evaluate_rows.h"
+#include "qact/run/evaluate_scores.h"
+#include "qact/run/evaluate_summary.h"
+#include "tests/run/evaluate_folder.h"
+#include "tests/run/message.h"
+
+namespace qact::run {
+namespace {
+
+using results::Row;
+using results::Rows;
+
+EvaluateOptions quick() {
+  EvaluateOptions options;
+  options.distortions = {"brightness", "tone"};
+  options.severities = {0, 1, 5};
+  options.inference.batch_size = 20;
+  options.threads = 1;
+  options.command = "qact eval";
+  return options;
+}
+
+const EvaluateFolder& shared() {
+  static const EvaluateFolder folder;
+  return folder;
+}
+
+// A copy of the trained run without results.
+RunFolder copy_of_run(const ScratchFolder& scratch) {
+  std::filesystem::copy(shared().run("run").folder, scratch.path / "run");
+  std::filesystem::remove(scratch.path / "run" / "results.jsonl");
+  return {scratch.path / "run"};
+}
+
+const std::string& whole_file() {
+  static const std::string text = [] {
+    const ScratchFolder scratch;
+    const RunFolder folder = copy_of_run(scratch);
+    evaluate(folder, quick());
+    return contents(folder.results());
+  }();
+  return text;
+}
+
+TEST(Evaluate, WritesARowOfEachKindForEachCell) {
+  const Rows rows = results::parse_rows(whole_file(), "whole");
+  ASSERT_EQ(rows.size(), 1u + 5 * 2 * 3);
+  EXPECT_EQ(rows.front()["kind"], "config");
+  EXPECT_EQ(rows.front()["config"]["model"], "mlp");
+  for (const Row& row : results::of_kind(rows, "scores")) {
+    for (const char* name :
+         {"dataset", "model",      "activation",   "placement", "loss",   "mode",
+          "adapt",   "classifier", "distortion",   "severity",  "seed",   "batch_size",
+          "n",       "accuracy",   "ece_marginal", "ece_top",   "map100", "nll",
+          "brier",   "ece_plain",  "model_hash",   "versions",  "command"}) {
+      EXPECT_TRUE(row.contains(name)) << name;
+    }
+    EXPECT_EQ(row["n"], kTestImages);
+    EXPECT_LE(row["accuracy_low"], row["accuracy"]);
+    EXPECT_GE(row["accuracy_high"], row["accuracy"]);
+    EXPECT_EQ(row["severity"] == 0, row["distortion"] == "none");
+  }
+  for (const Row& row : results::of_kind(rows, "reliability")) {
+    int64_t count = 0;
+    for (const Row& bin : row["bins"]) count += bin["count"].get<int64_t>();
+    EXPECT_EQ(count, row["which"] == "top" ? kTestImages : 3 * kTestImages);
+  }
+}
+
+TEST(Evaluate, ScoresAreThoseOfTheOutputs) {
+  const data::Split split = shared().test_images();
+  Inference how;
+  how.mode = "batch";
+  how.batch_size = 20;
+  const torch::Tensor table = infer(shared().model(), split, how, {"head"}).probabilities[0];
+  double right = 0;
+  for (int64_t i = 0; i < split.count(); ++i) {
+    right += table[i].argmax().item<int64_t>() == split.labels[i];
+  }
+  for (const Row& row : results::parse_rows(whole_file(), "whole")) {
+    if (row["kind"] != "scores" || row["mode"] != "batch" || row["severity"] != 0) continue;
+    EXPECT_DOUBLE_EQ(row["accuracy"], right / static_cast<double>(split.count()));
+  }
+}
+
+// Killed anywhere: between rows, within one, before the first.
+TEST(Evaluate, GoesOnWhereItWasKilled) {
+  const std::string& whole = whole_file();
+  const size_t line = whole.find('\n') + 1;
+  for (const size_t length :
+       {size_t{0}, line - 1, line, line + 10, whole.size() / 2, whole.size() - 1, whole.size()}) {
+    const ScratchFolder scratch;
+    const RunFolder folder = copy_of_run(scratch);
+    std::ofstream(folder.results(), std::ios::binary) << whole.substr(0, length);
+    const EvaluateResult result = evaluate(folder, quick());
+    EXPECT_EQ(contents(folder.results()), whole) << length;
+    EXPECT_EQ(result.made == 0, length == whole.size());
+    EXPECT_EQ(result.rows.size(), 30u);
+  }
+}
+
+TEST(Evaluate, StopsWhenToldAndKeepsWhatIsDone) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  EvaluateEvents events;
+  bool stop = false;
+  events.written = [&](const Rows&) { stop = true; };
+  events.progress = [&](double) { return !stop; };
+  EvaluateOptions options = quick();
+  options.modes = {"augment", "tracked", "batch"};
+  options.inference.copies = 200;
+  const EvaluateResult result = evaluate(folder, options, events);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(contents(folder.results()).back(), '\n');
+  EXPECT_EQ(result.made % 9, 1u);  // cells are whole
+}
+
+TEST(Evaluate, ThreadsDoNotChangeTheFile) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  EvaluateOptions options = quick();
+  options.threads = 3;
+  evaluate(folder, options);
+  EXPECT_EQ(contents(folder.results()), whole_file());
+}
+
+TEST(Evaluate, AddsWhatIsAskedForLater) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  EvaluateOptions options = quick();
+  options.modes = {"tracked"};
+  options.limit = 10;
+  const EvaluateResult first = evaluate(folder, options);
+  EXPECT_EQ(first.made, 1u + 5 * 3);
+  EXPECT_EQ(first.rows.front()["n"], 10);
+  options.modes = {"tracked", "prior"};
+  const EvaluateResult second = evaluate(folder, options);
+  EXPECT_EQ(second.kept, first.made);
+  EXPECT_EQ(second.made, 5u * 3);
+  options.inference.prior = 3;
+  EXPECT_EQ(evaluate(folder, options).made, 5u * 3);
+}
+
+TEST(Evaluate, RowsOfReplacedWeightsGo) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  EvaluateOptions options = quick();
+  options.severities = {0};
+  const size_t rows = evaluate(folder, options).made;
+  Model model = load_model(folder.model());
+  model.card.epoch += 1;
+  save_model(folder.model(), *model.network, model.card);
+  const EvaluateResult result = evaluate(folder, options);
+  EXPECT_EQ(result.stale, rows);
+  EXPECT_EQ(result.made, rows);
+  EXPECT_EQ(results::read_rows(folder.results()).size(), rows);
+}
+
+TEST(Evaluate, OfficialFilesGiveWhatMakingThemGives) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  const data::Split split = shared().test_images();
+  corrupt::CleanImages clean{"bands", split.pixels, split.size, split.labels, {}, "test"};
+  corrupt::WriteOptions write;
+  write.folder = scratch.path / "bands-c";
+  write.distortions = {"brightness", "tone"};
+  corrupt::write_distorted(clean, write, {});
+  EvaluateOptions options = quick();
+  options.official = write.folder.string();
+  const Rows made = results::parse_rows(whole_file(), "whole");
+  evaluate(folder, options);
+  const Rows read = results::read_rows(folder.results());
+  ASSERT_EQ(read.size(), made.size());
+  for (size_t i = 1; i < made.size(); ++i) {
+    EXPECT_EQ(read[i]["source"], "official");
+    if (made[i]["kind"] == "scores") {
+      EXPECT_EQ(read[i]["nll"], made[i]["nll"]) << i;
+    } else {
+      EXPECT_EQ(read[i]["bins"], made[i]["bins"]) << i;
+    }
+  }
+}
+
+TEST(Evaluate, RefusesWhatItCannotDo) {
+  const auto refused = [](auto change) {
+    EvaluateOptions options = quick();
+    change(options);
+    return message_of([&] { check(options); });
+  };
+  expect_in("got 'own'", refused([](auto& o) { o.modes = {"own"}; }));
+  expect_in("within 0 and 5, got 6", refused([](auto& o) { o.severities = {6}; }));
+  expect_in("got rain", refused([](auto& o) { o.distortions = {"rain"}; }));
+  expect_in("'worst'", refused([](auto& o) { o.weights = "worst"; }));
+  expect_in("nowhere", message_of([] { evaluate({"nowhere"}, quick()); }));
+}
+
+TEST(RowFile, HasOneWriter) {
+  const ScratchFolder scratch;
+  const RowFile file(scratch.path / "results.jsonl");
+  expect_in("only writer", message_of([&] { RowFile(scratch.path / "results.jsonl"); }));
+}
+
+TEST(Bootstrap, HoldsTheBinomialsMiddle) {
+  // 400 samples, 300 right: deviation sqrt(.75 * .25 / 400) = 0.0217.
+  std::vector<float> probabilities;
+  std::vector<int64_t> labels(400, 1);
+  for (int i = 0; i < 400; ++i) {
+    probabilities.push_back(i < 300 ? 0 : 1);
+    probabilities.push_back(i < 300 ? 1 : 0);
+  }
+  const Interval interval = bootstrap_accuracy({probabilities, labels, 2});
+  EXPECT_NEAR(interval.low, 0.75 - 1.96 * 0.0217, 0.01);
+  EXPECT_NEAR(interval.high, 0.75 + 1.96 * 0.0217, 0.01);
+}
+
+TEST(Summary, AveragesOverDistortions) {
+  Rows rows;
+  const auto add = [&](const char* distortion, int severity, double accuracy) {
+    rows.push_back({{"kind", "scores"},
+                    {"dataset", "d"},
+                    {"model", "m"},
+                    {"activation", "a"},
+                    {"placement", "p"},
+                    {"loss", "l"},
+                    {"mode", "batch"},
+                    {"classifier", "head"},
+                    {"distortion", distortion},
+                    {"severity", severity},
+                    {"seed", 1},
+                    {"batch_size", 2},
+                    {"prior", nullptr},
+                    {"limit", 0},
+                    {"model_hash", "h"},
+                    {"accuracy", accuracy},
+                    {"ece_top", 0.1},
+                    {"ece_marginal", 0.1},
+                    {"map100", nullptr}});
+  };
+  add("none", 0, 0.9);
+  add("fog", 1, 0.8), add("fog", 5, 0.4);
+  add("snow", 1, 0.6), add("snow", 5, 0.2);
+  const std::vector<EvaluateSummary> found = summarise(rows);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_DOUBLE_EQ(found[0].accuracy.at(1), 0.7);
+  EXPECT_DOUBLE_EQ(found[0].drop(0, 5), 0.6);
+  EXPECT_DOUBLE_EQ(found[0].corruption_error, 0.5);
+  EXPECT_DOUBLE_EQ(found[0].relative_corruption_error, 0.4);
+  EXPECT_TRUE(std::isnan(found[0].drop(0, 4)));
+  EXPECT_TRUE(std::isnan(found[0].map100.at(0)));
+}
+
+}  // namespace
+}  // namespace qact::run

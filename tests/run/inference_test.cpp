@@ -1,0 +1,172 @@
+#include "qact/run/inference.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "qact/data/augment.h"
+#include "qact/nn/context_modes.h"
+#include "qact/safetensors/torch/tensors.h"
+#include "tests/run/evaluate_folder.h"
+#include "tests/run/message.h"
+
+namespace qact::run {
+namespace {
+
+using nn::ContextMode;
+using torch::Tensor;
+
+// (v / 255 - mean) / std, planes first, of one image.
+Tensor plain_image(const ModelCard& card, const image::Image& picture) {
+  const auto [height, width, channels] = picture.size;
+  Tensor out = torch::empty({1, channels, height, width});
+  for (int c = 0; c < channels; ++c) {
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        const double v = picture.row(y)[x * channels + c] / 255.0;
+        out[0][c][y][x] = (v - card.normalisation.mean[c]) / card.normalisation.std[c];
+      }
+    }
+  }
+  return out;
+}
+
+Tensor plain_images(const ModelCard& card, const data::Split& split, int64_t first, int64_t last) {
+  std::vector<Tensor> all;
+  for (int64_t i = first; i < last; ++i) {
+    all.push_back(plain_image(card, data::place(split.image(i), split.size, {})));
+  }
+  return torch::cat(all);
+}
+
+double difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+// Each way of inference for a network with and without quantile activations, from the same
+// trained weights: infer() on one copy, a plain statement of the mode on another.
+class Inferences : public ::testing::TestWithParam<const char*> {
+ protected:
+  static const EvaluateFolder& folder() {
+    static const EvaluateFolder with("qact"), without("relu");
+    return std::string(GetParam()) == "qact" ? with : without;
+  }
+
+  Inferences()
+      : model_(folder().model()), plain_(folder().model()), split_(folder().test_images()) {
+    plain_.network->eval();
+    how_.batch_size = 10;
+  }
+
+  Tensor infer_in(const std::string& mode) {
+    how_.mode = mode;
+    return infer(model_, split_, how_, {"head"}).probabilities.at(0);
+  }
+  Tensor images(int64_t first, int64_t last) {
+    return plain_images(plain_.card, split_, first, last);
+  }
+  Tensor forward(const Tensor& x) {
+    const torch::NoGradGuard no_grad;
+    return plain_.network->forward(x).logits.softmax(1);
+  }
+  // Batches of 10, 10, 10 and 11.
+  Tensor forward_batches() {
+    return torch::cat({forward(images(0, 10)), forward(images(10, 20)), forward(images(20, 30)),
+                       forward(images(30, 41))});
+  }
+
+  Model model_, plain_;
+  data::Split split_;
+  Inference how_;
+};
+
+TEST_P(Inferences, TrackedIsEveryImageOnItsOwn) {
+  const Tensor all = infer_in("tracked");
+  for (const int64_t i : {0, 17, 40}) {
+    EXPECT_LT(difference(all.narrow(0, i, 1), forward(images(i, i + 1))), 1e-5);
+  }
+}
+
+TEST_P(Inferences, BatchIsTrainingsForward) {
+  plain_.network->train();
+  EXPECT_LT(difference(infer_in("batch"), forward_batches()), 1e-5);
+}
+
+TEST_P(Inferences, PriorCountsImages) {
+  how_.prior = 4;
+  nn::set_context_mode(*plain_.network, ContextMode::prior, 4);
+  const Tensor found = infer_in("prior");
+  EXPECT_LT(difference(found, forward_batches()), 1e-5);
+  how_.batch_size = 1;
+  EXPECT_GT(difference(infer_in("prior"), found), 1e-4);
+}
+
+TEST_P(Inferences, StreamGoesOnFromBatchToBatchAndStartsAnew) {
+  how_.momentum = 0.3;
+  nn::set_context_mode(*plain_.network, ContextMode::stream);
+  nn::set_context_momentum(*plain_.network, 0.3);
+  const Tensor found = infer_in("stream");
+  EXPECT_LT(difference(found, forward_batches()), 1e-5);
+  EXPECT_TRUE(torch::equal(found, infer_in("stream")));
+}
+
+TEST_P(Inferences, AugmentIsABatchOfOneImagesCopies) {
+  how_.copies = 5;
+  how_.seed = 7;
+  how_.augmentation = {.pad = 2, .flip = true};
+  const Tensor all = infer_in("augment");
+  nn::set_context_mode(*plain_.network, ContextMode::batch);
+  for (const int64_t i : {0, 40}) {
+    std::vector<Tensor> context = {images(i, i + 1)};
+    core::Random random(7, i);
+    for (int k = 0; k < 5; ++k) {
+      const data::Placement placement = data::draw_placement(how_.augmentation, &random);
+      context.push_back(
+          plain_image(plain_.card, data::place(split_.image(i), split_.size, placement)));
+    }
+    EXPECT_LT(difference(all.narrow(0, i, 1), forward(torch::cat(context)).narrow(0, 0, 1)), 1e-5);
+  }
+}
+
+TEST_P(Inferences, DatasetKeepsTheMeanOverAFirstPass) {
+  nn::reset_contexts(*plain_.network);
+  nn::set_context_momentum(*plain_.network, std::nullopt);
+  plain_.network->train();
+  forward_batches();
+  plain_.network->eval();
+  EXPECT_LT(difference(infer_in("dataset"), forward(images(0, 41))), 1e-5);
+}
+
+TEST_P(Inferences, LeaveTheModelAsItWas) {
+  const auto before = safetensors::state_of(*plain_.network);
+  for (const std::string& mode : inference_modes()) infer_in(mode);
+  for (const auto& [name, tensor] : safetensors::state_of(*model_.network)) {
+    EXPECT_TRUE(torch::equal(tensor, before.at(name))) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Inferences, ::testing::Values("qact", "relu"));
+
+TEST(Inference, ARemainderJoinsTheLastBatch) {
+  using Batches = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(batches_of(0, 4), Batches{});
+  EXPECT_EQ(batches_of(3, 4), (Batches{{0, 3}}));
+  EXPECT_EQ(batches_of(8, 4), (Batches{{0, 4}, {4, 8}}));
+  EXPECT_EQ(batches_of(11, 4), (Batches{{0, 4}, {4, 11}}));
+}
+
+TEST(Inference, RefusesWhatItCannotDo) {
+  const auto refused = [](auto change) {
+    Inference how;
+    change(how);
+    return message_of([&] { check(how); });
+  };
+  EXPECT_EQ(refused([](Inference& how) { how.mode = "own"; }),
+            "[eval] expected --mode one of tracked, batch, prior, stream, augment, dataset, got "
+            "'own'");
+  EXPECT_EQ(refused([](Inference& how) { how.batch_size = 0; }),
+            "[eval] expected --batch-size of 1 or more, got 0");
+  expect_in("--prior", refused([](Inference& how) { how.prior = -1; }));
+  expect_in("--momentum", refused([](Inference& how) { how.momentum = 2; }));
+  expect_in("--copies", refused([](Inference& how) { how.copies = 0; }));
+}
+
+}  // namespace
+}  // namespace qact::run
