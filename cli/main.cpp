@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   qact::cli::setup_corrupt(app);
   qact::cli::setup_data(app);
   qact::cli::setup_eval(app);
+  qact::cli::setup_predict(app);
   qact::cli::setup_toy(app);
   qact::cli::setup_train(app);
   try {

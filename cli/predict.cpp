@@ -1,0 +1,139 @@
+// qact predict: the classes of pictures, as CSV or JSON.
+#include "qact/run/predict.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/progress_bar.h"
+#include "qact/run/run_folder.h"
+
+namespace qact::cli {
+namespace {
+
+struct PredictCommand {
+  std::string model, device = "cpu";
+  std::vector<std::string> pictures;
+  run::PredictOptions options;
+  bool json = false;
+};
+
+// Quoted where a reader of CSV needs it.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
+void print_csv(const std::vector<run::Prediction>& predictions, int64_t top) {
+  std::string text = "file,class,probability";
+  for (int64_t k = 2; k <= top; ++k) {
+    text += ",class_" + std::to_string(k) + ",probability_" + std::to_string(k);
+  }
+  text += '\n';
+  for (const run::Prediction& p : predictions) {
+    text += csv_field(p.picture.string());
+    for (const run::Guess& guess : p.top) {
+      char probability[32];
+      std::snprintf(probability, sizeof probability, "%.6f", guess.probability);
+      text += ',' + csv_field(guess.name) + ',' + probability;
+    }
+    text += '\n';
+  }
+  std::fputs(text.c_str(), stdout);
+}
+
+void print_json(const std::vector<run::Prediction>& predictions) {
+  auto list = nlohmann::ordered_json::array();
+  for (const run::Prediction& p : predictions) {
+    auto top = nlohmann::ordered_json::array();
+    for (const run::Guess& guess : p.top) {
+      top.push_back(
+          {{"class", guess.name}, {"label", guess.label}, {"probability", guess.probability}});
+    }
+    list.push_back({{"file", p.picture.string()},
+                    {"class", p.top.front().name},
+                    {"probability", p.top.front().probability},
+                    {"top", top}});
+  }
+  // A file's name may be any bytes.
+  std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+run::Model read_model(const std::string& path) {
+  return run::load_model(std::filesystem::is_directory(path) ? run::RunFolder{path}.model()
+                                                             : std::filesystem::path(path));
+}
+
+void run_predict(const PredictCommand& command) {
+  const run::Model model = read_model(command.model);
+  model.network->to(torch::Device(command.device));
+  const auto pictures = run::list_pictures(command.pictures);
+  run::PredictResult result;
+  {
+    ProgressBar bar("predict");
+    double done = 0;
+    result = run::predict(model, pictures, command.options, [&](int64_t images) {
+      done += static_cast<double>(images);
+      bar.show(done / static_cast<double>(pictures.size()));
+    });
+  }
+  for (const run::Unreadable& each : result.unreadable) {
+    std::fprintf(stderr, "qact: skipped %s: %s\n", each.picture.c_str(), each.reason.c_str());
+  }
+  const int64_t top = std::min(command.options.top, model.card.options.classes);
+  command.json ? print_json(result.predictions) : print_csv(result.predictions, top);
+  if (!result.unreadable.empty() || pictures.empty()) {
+    throw std::runtime_error("[predict] expected pictures that can be read, got " +
+                             std::to_string(result.unreadable.size()) + " of " +
+                             std::to_string(pictures.size()) + " that cannot");
+  }
+}
+
+// Wrong use, told before anything is read.
+void check(const PredictCommand& command) {
+  try {
+    run::check(command.options.inference);
+  } catch (const std::invalid_argument& error) {
+    throw CLI::ValidationError(error.what());
+  }
+}
+
+}  // namespace
+
+void setup_predict(CLI::App& app) {
+  auto predict = std::make_shared<PredictCommand>();
+  run::PredictOptions& o = predict->options;
+  CLI::App* command = app.add_subcommand("predict", "Classify pictures with a trained network");
+  command->option_defaults()->always_capture_default();
+  command->add_option("model", predict->model, "A model's file, or a run's folder")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command->add_option("pictures", predict->pictures, "PNG and JPEG files, or folders of them")
+      ->required();
+  command->add_option("--mode", o.inference.mode,
+                      "Whose statistics and contexts: tracked, batch, prior, stream, augment, "
+                      "dataset");
+  command->add_option("--batch-size", o.inference.batch_size,
+                      "Pictures in a batch; a remainder joins the last one");
+  command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
+  command->add_option("--momentum", o.inference.momentum, "Of stream");
+  command->add_option("--copies", o.inference.copies, "Augmented copies of a picture in augment");
+  command->add_option("--top", o.top, "Classes to print for each picture")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--device", predict->device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--threads", o.threads, "That decode pictures; 0: one per core");
+  command->add_flag("--json", predict->json, "JSON instead of CSV");
+  command->callback([predict] {
+    check(*predict);
+    run_predict(*predict);
+  });
+}
+
+}  // namespace qact::cli

@@ -1,0 +1,102 @@
+#include "qact/run/predict.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "qact/data/pictures.h"
+#include "qact/image/parallel.h"
+
+namespace qact::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Pictures that were read, or why not.
+struct Read {
+  std::vector<image::Image> pictures;
+  std::vector<std::string> reasons;  // empty where it was read
+};
+
+Read read_all(const std::vector<fs::path>& paths, const models::Options& made_for, int threads) {
+  const auto count = static_cast<int64_t>(paths.size());
+  const int side = static_cast<int>(made_for.image_size);
+  const data::Fit fit{side, side, static_cast<int>(made_for.channels)};
+  Read read{std::vector<image::Image>(count), std::vector<std::string>(count)};
+  image::parallel_for(count, threads, 1, [&](int64_t i) {
+    try {
+      read.pictures[i] = data::read_picture(paths[i], fit);
+    } catch (const std::exception& error) {
+      read.reasons[i] = error.what();
+    }
+  });
+  return read;
+}
+
+std::vector<Guess> best_guesses(const float* probabilities, const ModelCard& card, int64_t top) {
+  const int64_t classes = card.options.classes;
+  std::vector<int64_t> order(classes);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return probabilities[a] > probabilities[b]; });
+  std::vector<Guess> guesses;
+  for (int64_t k = 0; k < std::min(top, classes); ++k) {
+    const int64_t label = order[k];
+    const auto& names = card.class_names;
+    guesses.push_back(
+        {label, names.empty() ? std::to_string(label) : names.at(label), probabilities[label]});
+  }
+  return guesses;
+}
+
+}  // namespace
+
+std::vector<fs::path> list_pictures(const std::vector<std::string>& inputs) {
+  std::vector<fs::path> paths;
+  for (const std::string& input : inputs) {
+    if (!fs::is_directory(input)) {
+      paths.emplace_back(input);
+      continue;
+    }
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::recursive_directory_iterator(input)) {
+      if (entry.is_regular_file() && data::is_picture(entry.path())) found.push_back(entry);
+    }
+    std::sort(found.begin(), found.end());
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  return paths;
+}
+
+PredictResult predict(const Model& model, const std::vector<fs::path>& pictures,
+                      const PredictOptions& options, const Advance& advance) {
+  PredictResult result;
+  Read read = read_all(pictures, model.network->options(), options.threads);
+  std::vector<uint8_t> pixels;
+  image::Size size;
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    if (!read.reasons[i].empty()) {
+      result.unreadable.push_back({pictures[i], read.reasons[i]});
+      continue;
+    }
+    result.predictions.push_back({pictures[i], {}});
+    size = read.pictures[i].size;
+    pixels.insert(pixels.end(), read.pictures[i].pixels.begin(), read.pictures[i].pixels.end());
+    read.pictures[i] = {};
+  }
+  if (result.predictions.empty()) return result;
+
+  const auto classes = static_cast<int>(model.card.options.classes);
+  const data::Split split = data::make_split(size, classes, std::move(pixels),
+                                             std::vector<int64_t>(result.predictions.size(), 0));
+  const Outputs outputs = infer(model, split, options.inference, {options.classifier}, advance);
+  const torch::Tensor& table = outputs.probabilities.front();
+  for (size_t i = 0; i < result.predictions.size(); ++i) {
+    result.predictions[i].top =
+        best_guesses(table.data_ptr<float>() + i * classes, model.card, options.top);
+  }
+  return result;
+}
+
+}  // namespace qact::run

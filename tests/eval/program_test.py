@@ -1,0 +1,133 @@
+"""`qact eval` and `qact predict`, run as programs: PROGRAM [unittest's arguments]."""
+import csv
+import io
+import json
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+PROGRAM = sys.argv.pop(1)
+SIDE = 16
+
+
+def band(noise, label):
+    """A grey image with a brighter band where its class says."""
+    return bytes(noise.randrange(128) + (100 if p * 3 // (SIDE * SIDE) == label else 0)
+                 for p in range(SIDE * SIDE))
+
+
+def write_bands(folder, part, count):
+    noise = random.Random(1)
+    folder.mkdir(exist_ok=True)
+    (folder / f"{part}-images-idx3-ubyte").write_bytes(
+        struct.pack(">4B3I", 0, 0, 8, 3, count, SIDE, SIDE)
+        + b"".join(band(noise, i % 3) for i in range(count)))
+    (folder / f"{part}-labels-idx1-ubyte").write_bytes(
+        struct.pack(">4BI", 0, 0, 8, 1, count) + bytes(i % 3 for i in range(count)))
+
+
+def png(pixels, side):
+    def chunk(name, data):
+        body = name + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+    rows = b"".join(b"\0" + pixels[y * side:(y + 1) * side] for y in range(side))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", side, side, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def run(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+class EvalProgram(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        write_bands(cls.folder / "data", "train", 150)
+        write_bands(cls.folder / "data", "t10k", 30)
+        cls.run_folder = cls.folder / "run"
+        done = run("train", "--output", cls.run_folder, "--data", cls.folder / "data", "--model",
+                   "mlp", "--epochs", "3", "--batch-size", "20", "--lr", "0.01", "--threads", "1")
+        assert done.returncode == 0, done.stderr
+
+    def rows(self, kind):
+        lines = (self.run_folder / "results.jsonl").read_text().splitlines()
+        return [row for row in map(json.loads, lines) if row["kind"] == kind]
+
+    def test_rows_a_summary_and_lines_in_a_pipe(self):
+        words = ["eval", self.run_folder, "--distortions", "brightness,tone", "--severities",
+                 "0,5", "--batch-size", "15", "--pictures", "--picture-samples", "12"]
+        done = run(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr.splitlines()[0],
+                         r"run  none 0  tracked  head  accuracy [\d.]+%$")
+        self.assertEqual(len(done.stderr.splitlines()), 6)
+        table = done.stdout.splitlines()
+        self.assertRegex(table[0], r"^run +mode +classifier +acc 0 .*drop 0-5 +mCE")
+        self.assertIn("batch", table[2])
+        again = run(*words, "--json")
+        self.assertIn("0 rows made", again.stderr)
+        summary = json.loads(again.stdout)
+        self.assertEqual([s["mode"] for s in summary], ["tracked", "batch"])
+        self.assertEqual(set(summary[0]["accuracy"]), {"0", "5"})
+        self.assertEqual(len(self.rows("scores")), 6)
+        self.assertEqual(len(self.rows("reliability")), 12)
+        self.assertIn("--distortions brightness,tone", self.rows("scores")[0]["command"])
+        for picture in self.rows("tsne"):
+            self.assertEqual((picture["n"], len(picture["x"]), len(picture["y"])), (24, 24, 24))
+            self.assertEqual(picture["point_severity"], [0] * 12 + [5] * 12)
+        for histogram in self.rows("histogram"):
+            if histogram["what"] != "context":
+                total = sum(histogram["counts"]) + histogram["below"] + histogram["above"]
+                self.assertEqual(total, 12)
+
+    def test_wrong_use(self):
+        for words, code, message in (
+                (["eval"], 2, "runs"),
+                (["eval", self.run_folder, "--modes", "own"], 2, "got 'own'"),
+                (["eval", self.run_folder, "--severities", "7"], 2, "got 7"),
+                (["eval", self.run_folder, "--distortions", "rain"], 2, "got rain"),
+                (["eval", self.folder / "nowhere"], 1, "nowhere"),
+                (["eval", self.run_folder, "--classifiers", "none"], 1, "got none"),
+                (["predict", self.run_folder], 2, "pictures"),
+                (["predict", self.run_folder, "x.png", "--mode", "own"], 2, "got 'own'"),
+                (["predict", self.folder / "nowhere", "x.png"], 2, "nowhere"),
+                (["predict", self.run_folder, "--top", "0", "x.png"], 2, "--top")):
+            done = run(*words)
+            self.assertEqual(done.returncode, code, (words, done.stderr))
+            self.assertIn(message, done.stdout + done.stderr)
+
+    def test_predictions(self):
+        pictures = self.folder / "pictures, three"
+        pictures.mkdir()
+        noise = random.Random(9)
+        for label in range(3):
+            (pictures / f"{label}.png").write_bytes(png(band(noise, label), SIDE))
+        done = run("predict", self.run_folder, pictures, "--top", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        table = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual([row["file"] for row in table],
+                         [str(pictures / f"{label}.png") for label in range(3)])
+        self.assertEqual([row["class"] for row in table], ["0", "1", "2"])
+        self.assertGreater(float(table[0]["probability"]), float(table[0]["probability_2"]))
+
+        (pictures / "broken.png").write_bytes(png(band(noise, 0), SIDE)[:60])
+        done = run("predict", self.run_folder / "model.safetensors", pictures, "--json",
+                   "--mode", "prior")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("skipped", done.stderr)
+        self.assertIn("broken.png", done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual([p["class"] for p in found], ["0", "1", "2"])
+        self.assertEqual(len(found[0]["top"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

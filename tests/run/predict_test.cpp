@@ -1,0 +1,77 @@
+#include "qact/run/predict.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "qact/image/codec.h"
+#include "tests/run/evaluate_folder.h"
+
+namespace qact::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_png(const fs::path& path, const image::Image& picture) {
+  const std::vector<uint8_t> bytes = image::encode_png(picture);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
+}
+
+image::Image picture_of(const data::Split& split, int64_t index) {
+  image::Image picture(split.size);
+  std::copy_n(split.image(index), split.size.values(), picture.pixels.begin());
+  return picture;
+}
+
+// Test images as files: the same classes as from the dataset, whatever else is there.
+TEST(Predict, ClassifiesFilesAsTheDatasetsImages) {
+  EvaluateFolder folder;
+  const data::Split split = folder.test_images();
+  const fs::path pictures = folder.path / "pictures" / "inner";
+  fs::create_directories(pictures);
+  for (const int64_t i : {0, 1, 2, 3}) {
+    write_png(pictures / (std::to_string(i) + ".png"), picture_of(split, i));
+  }
+  std::ofstream(pictures / "1b.png") << "not a picture";
+  std::ofstream(pictures / "notes.txt") << "left alone";
+
+  const Model model = folder.model();
+  PredictOptions options;
+  options.top = 2;
+  const auto paths = list_pictures({(folder.path / "pictures").string(), "missing.png"});
+  ASSERT_EQ(paths.size(), 6u);
+  const PredictResult result = predict(model, paths, options);
+  ASSERT_EQ(result.predictions.size(), 4u);
+  ASSERT_EQ(result.unreadable.size(), 2u);
+  EXPECT_EQ(result.unreadable[0].picture, pictures / "1b.png");
+  EXPECT_EQ(result.unreadable[1].picture, "missing.png");
+
+  const torch::Tensor table =
+      infer(model, split.slice(0, 4), options.inference, {"head"}).probabilities[0];
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto& top = result.predictions[i].top;
+    ASSERT_EQ(top.size(), 2u);
+    EXPECT_EQ(top[0].label, table[i].argmax().item<int64_t>());
+    EXPECT_EQ(top[0].name, std::to_string(top[0].label));
+    EXPECT_FLOAT_EQ(static_cast<float>(top[0].probability), table[i].max().item<float>());
+    EXPECT_GE(top[0].probability, top[1].probability);
+  }
+}
+
+TEST(Predict, TakesOtherSizesAndColours) {
+  EvaluateFolder folder;
+  image::Image wide({40, 100, 3});
+  std::iota(wide.pixels.begin(), wide.pixels.end(), 0);
+  write_png(folder.path / "wide.png", wide);
+  PredictOptions options;
+  options.top = 99;
+  const PredictResult result = predict(folder.model(), {folder.path / "wide.png"}, options);
+  ASSERT_EQ(result.predictions.size(), 1u);
+  EXPECT_EQ(result.predictions[0].top.size(), 3u);
+}
+
+}  // namespace
+}  // namespace qact::run
