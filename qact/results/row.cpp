@@ -1,5 +1,6 @@
 #include "qact/results/row.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -13,12 +14,20 @@ bool is_row(const Row& row) {
   return row.is_object() && row.contains("kind") && row["kind"].is_string();
 }
 
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path)) {
+    throw std::runtime_error("[results] expected a readable file, got " + path.string());
+  }
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace
+
 std::string shortened(std::string_view line) {
   constexpr size_t kMost = 60;
   return std::string(line.substr(0, kMost)) + (line.size() > kMost ? "..." : "");
 }
-
-}  // namespace
 
 Rows parse_rows(std::string_view text, const std::string& name) {
   Rows rows;
@@ -38,9 +47,17 @@ Rows parse_rows(std::string_view text, const std::string& name) {
 }
 
 Rows read_rows(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("[results] expected a readable file, got " + path.string());
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return parse_rows(read_text(path), path.string());
+}
+
+Rows read_rows_so_far(const std::filesystem::path& path, size_t& torn) {
+  std::string text = read_text(path);
+  torn = 0;
+  const size_t last = text.rfind('\n') + 1;  // npos + 1 = 0
+  if (!is_row(Row::parse(text.substr(last), nullptr, false)) && last < text.size()) {
+    text.resize(last);
+    torn = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+  }
   return parse_rows(text, path.string());
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +19,27 @@ using Rows = std::vector<Row>;
 Rows parse_rows(std::string_view text, const std::string& name);
 Rows read_rows(const std::filesystem::path& path);
 
+// As read_rows, of a file that may still be written to: a last line that is not whole is left
+// out, and `torn` tells its number; 0 where all lines are whole.
+Rows read_rows_so_far(const std::filesystem::path& path, size_t& torn);
+
 std::string format_rows(const Rows& rows);
 void write_rows(const std::filesystem::path& path, const Rows& rows);
 
 Rows of_kind(const Rows& rows, std::string_view kind);
+
+// The row's start, for messages.
+std::string shortened(std::string_view line);
+
+// A field that the row must have, of this type; else an error that names row and field.
+template <class T>
+T field(const Row& row, const char* key) {
+  try {
+    return row.at(key).get<T>();
+  } catch (const nlohmann::json::exception&) {
+    throw std::runtime_error("[results] expected a row with a fitting \"" + std::string(key) +
+                             "\", got " + shortened(row.dump()));
+  }
+}
 
 }  // namespace qact::results

@@ -72,6 +72,40 @@ TEST(Rows, NameAMissingFile) {
       std::runtime_error);
 }
 
+TEST(Rows, SoFarLeavesOutALastLineThatIsTorn) {
+  const ScratchFolder scratch;
+  const auto file = scratch.path / "results.jsonl";
+  const auto read = [&](const std::string& text, size_t& torn) {
+    write_atomically(file, text);
+    return read_rows_so_far(file, torn).size();
+  };
+  size_t torn = 7;
+  EXPECT_EQ(read("{\"kind\":\"a\"}\n{\"kind\":\"b\"}", torn), 2u);
+  EXPECT_EQ(torn, 0u);
+  EXPECT_EQ(read("{\"kind\":\"a\"}\n{\"kind\":", torn), 1u);
+  EXPECT_EQ(torn, 2u);
+  EXPECT_EQ(read("", torn), 0u);
+  EXPECT_EQ(torn, 0u);
+  EXPECT_THROW(read("{\"kind\":\n{\"kind\":\"a\"}\n", torn), std::runtime_error);
+  EXPECT_THROW(read_rows_so_far(scratch.path, torn), std::runtime_error);  // a folder
+}
+
+TEST(Rows, NameAFieldThatDoesNotFit) {
+  const Row row = {{"kind", "scores"}, {"accuracy", "high"}};
+  EXPECT_EQ(field<std::string>(row, "accuracy"), "high");
+  for (const char* key : {"accuracy", "missing"}) {
+    try {
+      field<double>(row, key);
+      ADD_FAILURE();
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(std::string(error.what())
+                    .find("[results] expected a row with a fitting \"" + std::string(key) +
+                          "\", got {\"kind\""),
+                0u);
+    }
+  }
+}
+
 TEST(Rows, AreNotWrittenWithoutAKind) {
   const ScratchFolder scratch;
   EXPECT_THROW(write_rows(scratch.path / "rows", {{{"kind", "a"}}, {{"b", 1}}}),
