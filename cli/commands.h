@@ -10,6 +10,7 @@ void setup_corrupt(CLI::App& app);
 void setup_data(CLI::App& app);
 void setup_eval(CLI::App& app);
 void setup_predict(CLI::App& app);
+void setup_report(CLI::App& app);
 void setup_toy(CLI::App& app);
 void setup_train(CLI::App& app);
 

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   qact::cli::setup_data(app);
   qact::cli::setup_eval(app);
   qact::cli::setup_predict(app);
+  qact::cli::setup_report(app);
   qact::cli::setup_toy(app);
   qact::cli::setup_train(app);
   try {

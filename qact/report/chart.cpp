@@ -57,9 +57,30 @@ const char* colour_of(const std::string& network) {
 }  // namespace
 
 Json chart(const std::string& description, Shape shape) {
+  static constexpr const char* kNames[] = {"wide", "square", "full"};
   return {{"description", description},
-          {"usermeta", {{"shape", shape == Shape::square ? "square" : "wide"}}},
+          {"usermeta", {{"shape", kNames[static_cast<int>(shape)]}}},
           {"config", look()}};
+}
+
+void set_columns(Json& spec, int columns, bool square) {
+  spec["columns"] = columns;
+  spec["usermeta"]["columns"] = columns;
+  spec["usermeta"]["squares"] = square;
+}
+
+Json severity_colour(const std::string& field) {
+  return {{"field", field},
+          {"type", "ordinal"},
+          {"scale",
+           {{"domain", {0, 1, 2, 3, 4, 5}},
+            {"range", {"#3b7dd8", "#3fa7b5", "#74b06a", "#d1a93a", "#dd7d3a", "#cf4545"}}}},
+          {"legend",
+           {{"title", "severity"},
+            {"orient", "bottom"},
+            {"columns", 6},
+            {"symbolType", "stroke"},
+            {"symbolStrokeWidth", 2.5}}}};
 }
 
 Json network_colour(const std::string& field, const std::vector<std::string>& names,

@@ -13,12 +13,26 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 struct ToHtml {
   std::string operator()(const Text& text) const { return "<p>" + escape(text.text) + "</p>\n"; }
 
+  std::string operator()(const Heading& heading) const {
+    return "<h3>" + escape(heading.text) + "</h3>\n";
+  }
+
   std::string operator()(const Code& code) const {
-    return "<pre><code>" + escape(code.text) + "</code></pre>\n";
+    const std::string html = "<pre><code>" + escape(code.text) + "</code></pre>\n";
+    if (code.title.empty()) return html;
+    return "<details><summary>" + escape(code.title) + "</summary>\n" + html + "</details>\n";
+  }
+
+  std::string operator()(const Picture& picture) const {
+    return "<figure class=\"picture\">\n<img alt=\"" + escape(picture.caption) +
+           "\" src=\"data:image/png;base64," + escape(picture.png) + "\">\n<figcaption>" +
+           escape(picture.caption) + "</figcaption>\n</figure>\n";
   }
 
   std::string operator()(const Table& table) const {
-    std::string html = "<div class=\"table\"><table>\n<thead><tr>";
+    const bool dense = table.columns.size() > 6;
+    std::string html = std::string("<div class=\"table\"><table") +
+                       (dense ? " class=\"dense\"" : "") + ">\n<thead><tr>";
     for (const auto& column : table.columns) html += cell("th", column, column.title);
     html += "</tr></thead>\n<tbody>\n";
     for (const auto& row : table.rows) {
@@ -26,14 +40,18 @@ struct ToHtml {
       for (size_t c = 0; c < row.size(); ++c) html += cell("td", table.columns.at(c), row[c]);
       html += "</tr>\n";
     }
-    return html + "</tbody></table></div>\n";
+    html += "</tbody></table></div>\n";
+    return table.caption.empty() ? html
+                                 : html + "<p class=\"note\">" + escape(table.caption) + "</p>\n";
   }
 
   std::string operator()(const Chart& chart) const {
     const std::string name = escape(chart.name);
-    return "<figure>\n<div class=\"chart\" data-chart=\"" + name + "\"></div>\n" +
-           "<script type=\"application/json\" id=\"" + name + "\">" + script_json(chart.spec) +
-           "</script>\n<figcaption>" + escape(chart.caption) + "</figcaption>\n</figure>\n";
+    const std::string shape = chart.spec.at("usermeta").at("shape");
+    return "<figure class=\"" + shape + "\">\n<div class=\"chart\" data-chart=\"" + name +
+           "\"></div>\n" + "<script type=\"application/json\" id=\"" + name + "\">" +
+           script_json(chart.spec) + "</script>\n<figcaption>" + escape(chart.caption) +
+           "</figcaption>\n</figure>\n";
   }
 
   static std::string cell(const std::string& tag, const Table::Column& column,

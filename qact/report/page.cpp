@@ -1,6 +1,7 @@
 #include "qact/report/page.h"
 
 #include "qact/report/assets.h"
+#include "qact/report/csv.h"
 #include "qact/report/html.h"
 #include "qact/results/atomic_file.h"
 
@@ -18,6 +19,10 @@ std::string element(std::string_view tag, std::string_view content) {
          ">\n";
 }
 
+std::string introduction(const Section& section) {
+  return *section.intro ? to_html({Text{section.intro}}) : "";
+}
+
 std::string body(const std::string& title, const results::Rows& rows) {
   std::string html = "<main>\n<h1>" + escape(title) + "</h1>\n" +
                      "<noscript><p>The charts need JavaScript; the tables do not.</p></noscript>\n";
@@ -25,7 +30,8 @@ std::string body(const std::string& title, const results::Rows& rows) {
     const std::vector<Block> blocks = section.make(rows);
     if (blocks.empty()) continue;
     html += std::string("<section id=\"section-") + section.name + "\">\n<h2>" +
-            escape(section.title) + "</h2>\n" + to_html(blocks) + "</section>\n";
+            escape(section.title) + "</h2>\n" + introduction(section) + to_html(blocks) +
+            "</section>\n";
   }
   return html + "</main>\n";
 }
@@ -57,6 +63,7 @@ void write_charts(const std::filesystem::path& folder, const results::Rows& rows
   std::filesystem::create_directories(folder);
   for (const Chart& chart : make_charts(rows)) {
     results::write_atomically(folder / (chart.name + ".vl.json"), chart.spec.dump(2) + "\n");
+    results::write_atomically(folder / (chart.name + ".csv"), csv_of(chart.spec));
   }
 }
 

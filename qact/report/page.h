@@ -14,7 +14,8 @@ std::string make_page(const std::string& title, const results::Rows& rows);
 // The page's charts, for saving on their own.
 std::vector<Chart> make_charts(const results::Rows& rows);
 
-// folder/NAME.vl.json for each chart: scripts/render_figure.py makes pictures of them.
+// folder/NAME.vl.json and its data, NAME.csv, for each chart: scripts/render_figure.py makes
+// pictures of them.
 void write_charts(const std::filesystem::path& folder, const results::Rows& rows);
 
 }  // namespace qact::report

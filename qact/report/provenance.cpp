@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "qact/report/section.h"
 
 namespace qact::report {
@@ -11,11 +13,29 @@ std::string plain(const results::Row& value) {
   return list;
 }
 
+// The commands of all rows, each once.
+std::vector<std::string> commands(const results::Rows& rows) {
+  std::vector<std::string> all;
+  for (const results::Row& row : rows) {
+    if (row["kind"] == "run" || !row.contains("command")) continue;
+    const std::string command = plain(row["command"]);
+    if (std::find(all.begin(), all.end(), command) == all.end()) all.push_back(command);
+  }
+  return all;
+}
+
 }  // namespace
 
-// The command and the configuration of every run whose rows are on the page. kind: run.
+// The command and the configuration of every run whose rows are on the page. kinds: run, and
+// config for a trained network.
 std::vector<Block> provenance(const results::Rows& rows) {
   std::vector<Block> blocks;
+  for (const std::string& command : commands(rows)) blocks.push_back(Code{command});
+  for (const results::Row& row : results::of_kind(rows, "config")) {
+    std::string title = "Configuration of " + plain(row.value("run", results::Row("a run")));
+    if (row.contains("model_hash")) title += ", model " + plain(row["model_hash"]);
+    blocks.push_back(Code{row.value("config", results::Row::object()).dump(2), title});
+  }
   for (const results::Row& row : results::of_kind(rows, "run")) {
     blocks.push_back(Code{plain(row.at("command"))});
     Table table{.columns = {{"setting"}, {"value"}}, .rows = {}};

@@ -16,8 +16,18 @@ struct Text {
   std::string text;
 };
 
-struct Code {
+// Between parts of a section.
+struct Heading {
   std::string text;
+};
+
+// Folded away under its title where it has one.
+struct Code {
+  std::string text, title = "";
+};
+
+struct Picture {
+  std::string caption, png;  // the file's bytes, in base64
 };
 
 struct Table {
@@ -27,6 +37,7 @@ struct Table {
   };
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;
+  std::string caption = "";
 };
 
 // A Vega-Lite specification, made with chart.h. `name` is unique on the page and names
@@ -36,11 +47,12 @@ struct Chart {
   nlohmann::ordered_json spec;
 };
 
-using Block = std::variant<Text, Code, Table, Chart>;
+using Block = std::variant<Text, Heading, Code, Table, Chart, Picture>;
 
 struct Section {
   const char* name;
   const char* title;
+  const char* intro;  // a paragraph above the blocks; may be empty
   // Nothing where the rows hold nothing for this section: it is then left out.
   std::vector<Block> (*make)(const results::Rows& rows);
 };
@@ -48,6 +60,15 @@ struct Section {
 // In the order of the page.
 std::span<const Section> sections();
 
+std::vector<Block> summary(const results::Rows& rows);
+std::vector<Block> severities(const results::Rows& rows);
+std::vector<Block> heat_maps(const results::Rows& rows);
+std::vector<Block> drop_tables(const results::Rows& rows);
+std::vector<Block> tone(const results::Rows& rows);
+std::vector<Block> reliability(const results::Rows& rows);
+std::vector<Block> embeddings(const results::Rows& rows);
+std::vector<Block> distributions(const results::Rows& rows);
+std::vector<Block> pictures(const results::Rows& rows);
 std::vector<Block> toy_circle(const results::Rows& rows);
 std::vector<Block> toy_monotone(const results::Rows& rows);
 std::vector<Block> provenance(const results::Rows& rows);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "qact/report/chart.h"
+#include "qact/report/curves.h"
 
 namespace qact::report {
 namespace {
@@ -13,12 +13,6 @@ using results::ToyScore;
 using results::ToySummary;
 
 constexpr int kBins = 50;  // of accuracy, over [0, 1]
-
-std::string fixed(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
 
 // Contexts in each bin, all seeds of one network together.
 std::vector<int64_t> histogram(const std::vector<ToyScore>& scores, const std::string& network) {

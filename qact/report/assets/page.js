@@ -2,14 +2,22 @@
 (() => {
   "use strict";
   const axisRoom = 64; // for the labels of the vertical axis
+  const gap = 16; // between small multiples
   const actions = { export: true, source: false, compiled: false, editor: false };
 
   function fitted(name, width) {
     const spec = JSON.parse(document.getElementById(name).textContent);
     const view = spec.spec ?? spec;
-    const square = spec.usermeta.shape === "square";
-    view.width = Math.max(160, Math.min(width - axisRoom, square ? 340 : 640));
-    if (square) view.height = view.width;
+    const { shape, columns, squares, room = axisRoom } = spec.usermeta;
+    if (columns) {
+      spec.columns = width < 520 ? Math.min(columns, 2) : columns;
+      const share = (Math.min(width, 940) - room) / spec.columns - gap;
+      view.width = Math.max(90, Math.min(share, 300));
+      if (squares) view.height = view.width;
+      return spec;
+    }
+    view.width = Math.max(160, Math.min(width - room, shape === "square" ? 340 : 640));
+    if (shape === "square") view.height = view.width;
     return spec;
   }
 

@@ -1,0 +1,151 @@
+// qact report: rows of results to one page that needs nothing but a browser.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "qact/corrupt/corrupt.h"
+#include "qact/corrupt/sheet.h"
+#include "qact/data/dataset.h"
+#include "qact/image/codec.h"
+#include "qact/report/base64.h"
+#include "qact/report/page.h"
+#include "qact/report/summary.h"
+#include "qact/results/atomic_file.h"
+#include "qact/results/evaluation.h"
+
+namespace qact::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportCommand {
+  std::vector<fs::path> runs;
+  fs::path output = "report.html";
+  std::string title = "Quantile activation under distortion";
+  std::string figures, data_dir;
+  bool sheet = true, summary = false;
+};
+
+// A run's folder, or the file itself.
+fs::path rows_file(const fs::path& run) {
+  if (!fs::exists(run)) {
+    throw std::runtime_error("[report] expected a run's folder or a results.jsonl, got " +
+                             run.string() + ", which is not there");
+  }
+  if (!fs::is_directory(run)) return run;
+  if (!fs::exists(run / "results.jsonl")) {
+    throw std::runtime_error("[report] expected results.jsonl in the folder " + run.string() +
+                             ", got none: `qact eval` and `qact toy` write it");
+  }
+  return run / "results.jsonl";
+}
+
+results::Rows read_all(const std::vector<fs::path>& runs) {
+  results::Rows rows;
+  for (const fs::path& run : runs) {
+    const fs::path file = rows_file(run);
+    size_t torn = 0;
+    results::Rows more = results::read_rows_so_far(file, torn);
+    if (torn > 0) {
+      std::fprintf(stderr, "qact: left out line %zu of %s, which is not whole\n", torn,
+                   file.c_str());
+    }
+    if (more.empty()) {
+      throw std::runtime_error("[report] expected rows, got none in " + file.string());
+    }
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  return rows;
+}
+
+// One test image of the dataset under every distortion that its rows name.
+results::Row contact_sheet(const std::string& dataset, const std::vector<std::string>& distortions,
+                           const std::string& data_dir) {
+  const data::Opened opened = data::open_dataset(dataset, data::data_folder(data_dir));
+  const data::Split split = opened.read({.part = data::Part::kTest});
+  image::Image picture(split.size);
+  std::copy_n(split.image(0), split.size.values(), picture.pixels.begin());
+  const image::Image sheet =
+      corrupt::contact_sheet(picture, distortions, {1, 2, 3, 4, 5}, 0, nullptr);
+  return {{"kind", "picture"},
+          {"caption", "A test image of " + dataset + " under each distortion, severities 1 to 5."},
+          {"png", report::base64(image::encode_png(sheet))}};
+}
+
+// Whether one image alone shows it: a name of the distortions' table.
+bool is_effect(const std::string& name) {
+  const auto all = corrupt::distortions();
+  return std::any_of(all.begin(), all.end(), [&](const auto& entry) { return entry.name == name; });
+}
+
+// Sheets for all datasets that can be read here; the page does without the others.
+void add_sheets(results::Rows& rows, const std::string& data_dir) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> wanted;
+  for (const results::Score& score : results::scores(rows)) {
+    const std::string& dataset = score.setting.dataset;
+    auto found = std::find_if(wanted.begin(), wanted.end(),
+                              [&](const auto& entry) { return entry.first == dataset; });
+    if (found == wanted.end()) found = wanted.insert(found, {dataset, {}});
+    auto& names = found->second;
+    const bool listed = std::find(names.begin(), names.end(), score.distortion) != names.end();
+    if (is_effect(score.distortion) && !listed) names.push_back(score.distortion);
+  }
+  for (const auto& [dataset, distortions] : wanted) {
+    if (distortions.empty()) continue;
+    try {
+      rows.push_back(contact_sheet(dataset, distortions, data_dir));
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "qact: no contact sheet of %s: %s\n", dataset.c_str(), error.what());
+    }
+  }
+}
+
+void run_report(const ReportCommand& command) {
+  results::Rows rows = read_all(command.runs);
+  if (command.sheet) add_sheets(rows, command.data_dir);
+  const std::vector<report::Chart> charts = report::make_charts(rows);
+  if (charts.empty()) {
+    std::set<std::string> kinds;
+    for (const results::Row& row : rows) kinds.insert(row["kind"].get<std::string>());
+    std::string list;
+    for (const std::string& kind : kinds) list += (list.empty() ? "" : ", ") + kind;
+    throw std::runtime_error(
+        "[report] expected rows to draw (scores, tsne, histogram, toy_score, "
+        "...), got only these kinds: " +
+        list);
+  }
+  if (!command.figures.empty()) report::write_charts(command.figures, rows);
+  if (command.output.has_parent_path()) fs::create_directories(command.output.parent_path());
+  results::write_atomically(command.output, report::make_page(command.title, rows));
+  if (command.summary) {
+    for (const report::Group& group : report::groups(rows)) {
+      for (const std::string& line : report::verdict(group)) std::printf("%s\n", line.c_str());
+    }
+  }
+  std::printf("%zu charts of %zu rows: the report is %s\n", charts.size(), rows.size(),
+              command.output.c_str());
+}
+
+}  // namespace
+
+void setup_report(CLI::App& app) {
+  auto report = std::make_shared<ReportCommand>();
+  CLI::App* command = app.add_subcommand("report", "Draw results as one self-contained page");
+  command->option_defaults()->always_capture_default();
+  command->add_option("runs", report->runs, "Folders of runs, or results.jsonl files")->required();
+  command->add_option("-o,--output", report->output, "The page");
+  command->add_option("--title", report->title, "Its heading");
+  command->add_option("--figures", report->figures,
+                      "Also save each chart here, as Vega-Lite and as CSV");
+  command->add_option("--data-dir", report->data_dir, "Where datasets are, for the contact sheet");
+  command->add_flag("!--no-sheet", report->sheet, "Without a contact sheet of the distortions");
+  command->add_flag("--summary", report->summary, "Also say in words what QAct wins over");
+  command->callback([report] { run_report(*report); });
+}
+
+}  // namespace qact::cli

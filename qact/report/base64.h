@@ -1,0 +1,12 @@
+// Bytes as text that may stand in a page.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace qact::report {
+
+std::string base64(std::span<const uint8_t> bytes);
+
+}  // namespace qact::report

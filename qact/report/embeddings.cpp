@@ -1,0 +1,92 @@
+#include "qact/report/curves.h"
+#include "qact/report/section.h"
+
+namespace qact::report {
+namespace {
+
+// The group's label where it has one: a t-SNE row belongs to no classifier.
+std::string label_of(const results::Row& row, const std::vector<Group>& all) {
+  Setting setting = results::setting_of(row);
+  for (const Group& group : all) {
+    for (const Curve& curve : group.curves) {
+      setting.classifier = curve.setting.classifier;
+      if (curve.setting == setting) return curve.label;
+    }
+  }
+  return activation_name(setting.activation) + ", " + mode_name(setting);
+}
+
+// Points as parallel lists, which a page holds in a third of the bytes.
+Json data_of(const results::Row& row) {
+  Json classes = Json::array();
+  const Json names = row.value("class_names", Json::array());
+  for (const Json& label : row.at("label")) {
+    const auto k = label.get<size_t>();
+    classes.push_back(k < names.size() ? names[k].get<std::string>() : std::to_string(k));
+  }
+  return {{"values",
+           {{{"x", row.at("x")},
+             {"y", row.at("y")},
+             {"class", classes},
+             {"severity", row.at("point_severity")}}}}};
+}
+
+Chart plane(const std::string& name, const results::Row& row, const std::string& label) {
+  const auto axis = [](const char* field) -> Json {
+    return {{"field", field},
+            {"type", "quantitative"},
+            {"axis", nullptr},
+            {"scale", {{"zero", false}}}};
+  };
+  const size_t points = row.at("x").size();
+  Json spec =
+      chart("The embeddings of " + label + " in a plane, one panel for each severity", Shape::full);
+  spec["data"] = data_of(row);
+  spec["transform"] = {{{"flatten", {"x", "y", "class", "severity"}}}};
+  spec["facet"] = {{"field", "severity"},
+                   {"type", "ordinal"},
+                   {"title", nullptr},
+                   {"header", {{"labelExpr", "'severity ' + datum.value"}}}};
+  set_columns(spec, 3, /*square=*/true);
+  spec["spacing"] = 12;
+  spec["spec"] = {
+      {"width", 240},
+      {"height", 240},
+      {"params",
+       {{{"name", "pick"},
+         {"select", {{"type", "point"}, {"fields", {"class"}}}},
+         {"bind", "legend"}}}},
+      {"mark", {{"type", "point"}, {"filled", true}, {"size", points > 2000 ? 7 : 14}}},
+      {"view", {{"stroke", "currentColor"}, {"strokeOpacity", 0.15}}},
+      {"encoding",
+       {{"x", axis("x")},
+        {"y", axis("y")},
+        {"color",
+         {{"field", "class"},
+          {"type", "nominal"},
+          {"scale", {{"scheme", "tableau10"}}},
+          {"legend", {{"orient", "bottom"}, {"title", "class"}, {"columns", 5}}}}},
+        {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.8}}}, {"value", 0.05}}},
+        {"tooltip", {{{"field", "class"}}, {{"field", "severity"}}}}}}};
+  return {name,
+          label + ", " + results::field<std::string>(row, "distortion") + ": " +
+              std::to_string(points) + " images, all severities embedded together.",
+          std::move(spec)};
+}
+
+}  // namespace
+
+// The paper's second figure.
+std::vector<Block> embeddings(const results::Rows& rows) {
+  const std::vector<Group> all = groups(rows);
+  std::vector<Block> blocks;
+  int number = 0;
+  for (const results::Row& row : results::of_kind(rows, "tsne")) {
+    const std::string label = label_of(row, all);
+    blocks.push_back(Heading{label});
+    blocks.push_back(plane("embedding_" + std::to_string(++number), row, label));
+  }
+  return blocks;
+}
+
+}  // namespace qact::report

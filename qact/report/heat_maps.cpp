@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cmath>
+
+#include "qact/report/curves.h"
+#include "qact/report/section.h"
+
+namespace qact::report {
+namespace {
+
+// Every distortion that a curve was shown, tone among them.
+std::vector<std::string> shown(const Curve& curve) {
+  std::vector<std::string> names;
+  for (const Score& score : curve.scores) {
+    if (score.severity > 0 &&
+        std::find(names.begin(), names.end(), score.distortion) == names.end()) {
+      names.push_back(score.distortion);
+    }
+  }
+  return names;
+}
+
+// value(distortion, severity) as cells with their numbers in them.
+template <class Value>
+Json cells(const std::vector<std::string>& distortions, int most, const Value& value) {
+  Json values = Json::array();
+  for (const std::string& distortion : distortions) {
+    for (int severity = 0; severity <= most; ++severity) {
+      const double v = value(distortion, severity);
+      if (!std::isfinite(v)) continue;
+      values.push_back({{"distortion", distortion}, {"severity", severity}, {"value", v}});
+    }
+  }
+  return values;
+}
+
+Chart heat_map(const std::string& name, const std::string& title, const std::string& caption,
+               const std::vector<std::string>& distortions, Json values, const Json& scale) {
+  const Json x = {{"field", "severity"},
+                  {"type", "ordinal"},
+                  {"title", "severity"},
+                  {"axis", {{"labelAngle", 0}, {"domain", false}, {"ticks", false}}}};
+  const Json y = {{"field", "distortion"},
+                  {"type", "nominal"},
+                  {"title", nullptr},
+                  {"sort", distortions},
+                  {"axis", {{"domain", false}, {"ticks", false}}}};
+  Json spec = chart(title + " for every distortion and severity");
+  spec["usermeta"]["room"] = 130;
+  spec["height"] = {{"step", 19}};
+  spec["data"] = {{"values", std::move(values)}};
+  spec["encoding"] = {{"x", x}, {"y", y}};
+  // The number stays readable on every cell: dark ink with a thin light rim.
+  spec["layer"] = {
+      {{"mark", {{"type", "rect"}, {"cornerRadius", 1}}},
+       {"encoding",
+        {{"color",
+          {{"field", "value"}, {"type", "quantitative"}, {"scale", scale}, {"legend", nullptr}}},
+         {"tooltip",
+          {{{"field", "distortion"}},
+           {{"field", "severity"}},
+           {{"field", "value"}, {"format", ".2f"}, {"title", title}}}}}}},
+      {{"mark", {{"type", "text"}, {"fontSize", 10}, {"color", "#10151c"}, {"tooltip", nullptr}}},
+       {"encoding",
+        {{"text", {{"field", "value"}, {"type", "quantitative"}, {"format", ".1f"}}}}}}};
+  return {name, caption, std::move(spec)};
+}
+
+double accuracy(const Curve& curve, const std::string& distortion, int severity) {
+  return 100 * curve.mean("accuracy", severity, {distortion});
+}
+
+}  // namespace
+
+std::vector<Block> heat_maps(const results::Rows& rows) {
+  std::vector<Block> blocks;
+  for (const Group& group : groups(rows)) {
+    if (group.most == 0) continue;
+    blocks.push_back(Heading{group.title() + ": accuracy, %"});
+    int number = 0;
+    for (const Curve& curve : group.curves) {
+      const std::vector<std::string> distortions = shown(curve);
+      if (distortions.empty() || !group.is_usual(curve.setting)) continue;
+      blocks.push_back(
+          heat_map(group.slug("heat_" + std::to_string(++number)), "accuracy, %", curve.label + ".",
+                   distortions,
+                   cells(distortions, group.most,
+                         [&](const std::string& d, int s) { return accuracy(curve, d, s); }),
+                   {{"domain", {0, 100}}, {"range", {"#e8907a", "#f2d28c", "#8fcfae"}}}));
+    }
+    // Both see the batch: what is left is the activation's own.
+    const Curve *ours = group.first("qact", "batch"), *rival = group.first("relu", "batch");
+    if (!ours || !rival) continue;
+    const std::vector<std::string> distortions = shown(*ours);
+    blocks.push_back(heat_map(
+        group.slug("heat_gain"), "gain, points",
+        "What the activation adds: accuracy of " + ours->label + " less that of " + rival->label +
+            ", points.",
+        distortions,
+        cells(distortions, group.most,
+              [&](const std::string& d, int s) {
+                return accuracy(*ours, d, s) - accuracy(*rival, d, s);
+              }),
+        {{"domain", {-10, 0, 10}}, {"clamp", true}, {"range", {"#e0876f", "#ececec", "#7fb2e5"}}}));
+  }
+  return blocks;
+}
+
+}  // namespace qact::report

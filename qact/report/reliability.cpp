@@ -1,0 +1,128 @@
+#include <cmath>
+#include <map>
+
+#include "qact/report/curves.h"
+#include "qact/report/section.h"
+
+namespace qact::report {
+namespace {
+
+struct Bin {
+  double confidence = 0, accuracy = 0;  // sums over samples
+  int64_t count = 0;
+};
+
+// Bins are of equal width, so those of several distortions and seeds add up.
+void add(const results::Row& row, std::vector<Bin>& bins) {
+  const results::Row& list = row.at("bins");
+  bins.resize(std::max(bins.size(), list.size()));
+  for (size_t b = 0; b < list.size(); ++b) {
+    const auto count = results::field<int64_t>(list[b], "count");
+    if (count == 0) continue;
+    const auto weight = static_cast<double>(count);
+    bins[b].confidence += weight * results::field<double>(list[b], "confidence");
+    bins[b].accuracy += weight * results::field<double>(list[b], "accuracy");
+    bins[b].count += count;
+  }
+}
+
+Json values_of(const results::Rows& rows, const Group& group, const std::string& which,
+               int severity, std::vector<const Curve*>& curves) {
+  Json values = Json::array();
+  for (const Curve& curve : group.curves) {
+    std::vector<Bin> bins;
+    for (const results::Row& row : rows) {
+      if (results::field<std::string>(row, "which") == which &&
+          results::field<int>(row, "severity") == severity &&
+          results::setting_of(row) == curve.setting) {
+        add(row, bins);
+      }
+    }
+    if (!bins.empty()) curves.push_back(&curve);
+    for (const Bin& bin : bins) {
+      if (bin.count == 0) continue;
+      const auto count = static_cast<double>(bin.count);
+      values.push_back({{"curve", curve.label},
+                        {"confidence", bin.confidence / count},
+                        {"frequency", bin.accuracy / count},
+                        {"values", bin.count}});
+    }
+  }
+  return values;
+}
+
+Chart diagram(const std::string& name, const std::string& caption, Json values,
+              const std::vector<const Curve*>& curves) {
+  const auto axis = [](const char* field, const char* title) -> Json {
+    return {{"field", field},
+            {"type", "quantitative"},
+            {"title", title},
+            {"scale", {{"domain", {0, 1}}}},
+            {"axis", {{"tickCount", 5}}}};
+  };
+  const Json x = axis("confidence", "stated probability"),
+             y = axis("frequency", "observed frequency");
+  const Json shown = {{"condition", {{"param", "pick"}, {"value", 1}}}, {"value", 0.1}};
+  Json spec =
+      chart("Reliability diagram: observed frequency against stated probability", Shape::square);
+  spec["width"] = spec["height"] = 300;
+  spec["data"] = {{"values", std::move(values)}};
+  spec["layer"] = {
+      {{"params",
+        {{{"name", "pick"},
+          {"select", {{"type", "point"}, {"fields", {"curve"}}}},
+          {"bind", "legend"}}}},
+       {"mark", {{"type", "line"}, {"strokeWidth", 2}}},
+       {"encoding",
+        {{"x", x},
+         {"y", y},
+         {"color", curve_colour(curves)},
+         {"strokeDash", curve_dash(curves)},
+         {"opacity", shown}}}},
+      {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}}},
+       {"encoding",
+        {{"x", x},
+         {"y", y},
+         {"color", curve_colour(curves)},
+         {"opacity", shown},
+         {"tooltip",
+          {{{"field", "curve"}, {"title", "network"}},
+           {{"field", "confidence"}, {"format", ".3f"}, {"title", "stated"}},
+           {{"field", "frequency"}, {"format", ".3f"}, {"title", "observed"}},
+           {{"field", "values"}, {"format", ","}}}}}}},
+      {{"data", {{"values", {{{"confidence", 0}, {"frequency", 0}, {"x2", 1}, {"y2", 1}}}}}},
+       {"mark", {{"type", "rule"}, {"strokeDash", {4, 4}}, {"opacity", 0.5}}},
+       {"encoding", {{"x", x}, {"y", y}, {"x2", {{"field", "x2"}}}, {"y2", {{"field", "y2"}}}}}}};
+  return {name, caption, std::move(spec)};
+}
+
+}  // namespace
+
+std::vector<Block> reliability(const results::Rows& rows) {
+  static constexpr struct {
+    const char *key, *caption;
+  } kKinds[] = {{"top", "The highest probability of each image"},
+                {"marginal", "The probabilities of all classes, each against the rest"}};
+  const results::Rows bins = results::of_kind(rows, "reliability");
+  std::vector<Block> blocks;
+  for (const Group& group : groups(rows)) {
+    std::vector<Block> charts;
+    for (const auto& kind : kKinds) {
+      for (const int severity : {0, group.most}) {
+        std::vector<const Curve*> curves;
+        Json values = values_of(bins, group, kind.key, severity, curves);
+        if (values.empty() || (severity == 0 && group.most == 0 && !charts.empty())) continue;
+        const std::string at = std::to_string(severity);
+        charts.push_back(diagram(group.slug(std::string("reliability_") + kind.key + "_" + at),
+                                 std::string(kind.caption) + ", severity " + at + ".",
+                                 std::move(values), curves));
+      }
+    }
+    if (charts.empty()) continue;
+    blocks.push_back(Heading{group.title()});
+    blocks.insert(blocks.end(), charts.begin(), charts.end());
+  }
+  return blocks;
+}
+
+}  // namespace qact::report

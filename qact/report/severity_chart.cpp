@@ -1,0 +1,116 @@
+#include "qact/report/severity_chart.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace qact::report {
+namespace {
+
+Json values_of(const SeverityMetric& metric, const std::vector<const Curve*>& curves,
+               const std::vector<std::string>& distortions, bool& over_seeds) {
+  Json values = Json::array();
+  over_seeds = false;
+  for (const Curve* curve : curves) {
+    const Course line = course(*curve, metric.key, distortions);
+    over_seeds |= line.over_seeds;
+    for (const Course::Point& point : line.points) {
+      values.push_back({{"curve", curve->label},
+                        {"severity", point.severity},
+                        {"mean", metric.scale * point.mean},
+                        {"deviation", metric.scale * point.deviation},
+                        {"low", metric.scale * (point.mean - point.deviation)},
+                        {"high", metric.scale * (point.mean + point.deviation)}});
+    }
+  }
+  return values;
+}
+
+Json opacity(double chosen, double other) {
+  return {{"condition", {{"param", "pick"}, {"value", chosen}}}, {"value", other}};
+}
+
+}  // namespace
+
+std::span<const SeverityMetric> severity_metrics() {
+  static const SeverityMetric all[] = {
+      {"accuracy", "accuracy, %", "Accuracy: higher is better.", 100, ".2f"},
+      {"drop", "drop in accuracy, points", "Drop from the undistorted images: lower is better.",
+       100, ".2f"},
+      {"ece_top", "calibration error, top label",
+       "Calibration error of the highest probability, debiased, 15 bins of equal mass: lower is "
+       "better.",
+       1, ".4f"},
+      {"ece_marginal", "calibration error, marginal",
+       "Calibration error of each class against the rest, debiased, 15 bins of equal mass: lower "
+       "is better.",
+       1, ".4f"},
+      {"map100", "MAP@100",
+       "Mean average precision of the 100 nearest embeddings: higher is better.", 1, ".4f"},
+  };
+  return all;
+}
+
+Chart severity_chart(const std::string& name, const SeverityMetric& metric,
+                     const std::vector<const Curve*>& curves,
+                     const std::vector<std::string>& distortions) {
+  bool over_seeds = false;
+  const Json values = values_of(metric, curves, distortions, over_seeds);
+  if (values.empty()) return {name, "", nullptr};
+  const Json x = {{"field", "severity"},
+                  {"type", "quantitative"},
+                  {"title", "severity"},
+                  {"axis", {{"values", {0, 1, 2, 3, 4, 5}}, {"format", "d"}, {"grid", false}}}};
+  const auto y = [&](const char* field) -> Json {
+    return {{"field", field},
+            {"type", "quantitative"},
+            {"title", metric.axis},
+            {"scale", {{"zero", false}}},
+            {"axis", {{"tickCount", 6}}}};
+  };
+  const Json colour = curve_colour(curves);
+  Json spec = chart(std::string(metric.axis) + " against severity, a line for each network");
+  spec["height"] = 240;
+  spec["data"] = {{"values", values}};
+  spec["layer"] = {
+      {{"params",
+        {{{"name", "pick"},
+          {"select", {{"type", "point"}, {"fields", {"curve"}}}},
+          {"bind", "legend"}}}},
+       {"mark", {{"type", "line"}, {"strokeWidth", 2.2}}},
+       {"encoding",
+        {{"x", x},
+         {"y", y("mean")},
+         {"color", colour},
+         {"strokeDash", curve_dash(curves)},
+         {"opacity", opacity(1, 0.1)}}}},
+      {{"mark", {{"type", "area"}}},
+       {"encoding",
+        {{"x", x},
+         {"y", y("low")},
+         {"y2", {{"field", "high"}}},
+         {"color", colour},
+         {"opacity", opacity(0.13, 0.02)}}}},
+      {{"mark", {{"type", "point"}, {"filled", true}, {"size", 55}}},
+       {"encoding",
+        {{"x", x},
+         {"y", y("mean")},
+         {"color", colour},
+         {"opacity", opacity(1, 0.1)},
+         {"tooltip",
+          {{{"field", "curve"}, {"title", "network"}},
+           {{"field", "severity"}},
+           {{"field", "mean"}, {"format", metric.format}, {"title", metric.axis}},
+           {{"field", "deviation"}, {"format", metric.format}, {"title", "deviation"}}}}}}}};
+  const std::string parts = distortions.size() == 1
+                                ? distortions[0]
+                                : "mean of " + std::to_string(distortions.size()) + " distortions";
+  std::string caption = std::string(metric.meaning) + " The line: " + parts + ".";
+  if (over_seeds) {
+    caption += " The band: one deviation between seeds.";
+  } else if (distortions.size() > 1) {
+    caption += " The band: one deviation between distortions.";
+  }
+  return {name, caption, std::move(spec)};
+}
+
+}  // namespace qact::report

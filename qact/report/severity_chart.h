@@ -1,0 +1,25 @@
+// A metric against severity, a line and a band for each curve.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "qact/report/curves.h"
+#include "qact/report/section.h"
+
+namespace qact::report {
+
+struct SeverityMetric {
+  const char *key, *axis, *meaning;
+  double scale;  // from rows to the axis
+  const char* format;
+};
+std::span<const SeverityMetric> severity_metrics();
+
+// A spec of null where no curve has the metric.
+Chart severity_chart(const std::string& name, const SeverityMetric& metric,
+                     const std::vector<const Curve*>& curves,
+                     const std::vector<std::string>& distortions);
+
+}  // namespace qact::report

@@ -1,0 +1,93 @@
+#include "qact/report/summary.h"
+
+#include <cmath>
+
+#include "qact/report/curves.h"
+#include "qact/report/section.h"
+
+namespace qact::report {
+namespace {
+
+std::string points(double value) { return fixed(value, 1) + " points"; }
+
+double drop(const Curve& curve, const Group& group) {
+  return 100 * curve.mean("drop", group.most, group.distortions);
+}
+
+// "less" or "more" by so much, in plain words.
+std::string against(const Curve& ours, const Curve& rival, const Group& group) {
+  const double accuracy = 100 * (ours.mean("accuracy", group.most, group.distortions) -
+                                 rival.mean("accuracy", group.most, group.distortions));
+  const double loses_less = drop(rival, group) - drop(ours, group);
+  return "Against " + rival.label + ": " + points(std::abs(accuracy)) +
+         (accuracy >= 0 ? " more" : " fewer") + " correct at severity " +
+         std::to_string(group.most) + ", and a drop that is " + points(std::abs(loses_less)) +
+         (loses_less >= 0 ? " smaller." : " larger.");
+}
+
+}  // namespace
+
+Table summary_table(const Group& group) {
+  const std::string most = std::to_string(group.most);
+  Table table{.columns = {{"network"},
+                          {"accuracy, clean", true},
+                          {"at severity " + most, true},
+                          {"drop", true},
+                          {"mean error", true},
+                          {"calibration, top", true},
+                          {"marginal", true},
+                          {"MAP@100", true}},
+              .rows = {}};
+  for (const Curve& curve : group.curves) {
+    double error = 0;
+    for (int severity = 1; severity <= group.most; ++severity) {
+      error += 100 * (1 - curve.mean("accuracy", severity, group.distortions)) / group.most;
+    }
+    const auto at_most = [&](const char* metric) {
+      return curve.mean(metric, group.most, group.distortions);
+    };
+    table.rows.push_back({curve.label, fixed(100 * curve.mean("accuracy", 0, group.distortions), 2),
+                          fixed(100 * at_most("accuracy"), 2), fixed(drop(curve, group), 2),
+                          fixed(error, 2), fixed(at_most("ece_top"), 4),
+                          fixed(at_most("ece_marginal"), 4), fixed(at_most("map100"), 4)});
+  }
+  table.caption = "Means of " + std::to_string(group.distortions.size()) +
+                  " distortions and of all seeds. Accuracy, drop (clean less severity " + most +
+                  ") and mean error (over all severities from 1) in per cent; calibration errors "
+                  "and MAP@100 at severity " +
+                  most + ".";
+  return table;
+}
+
+std::vector<std::string> verdict(const Group& group) {
+  const Curve* ours = group.first("qact", "batch");
+  if (!ours) return {};
+  std::vector<std::string> lines = {
+      ours->label + ": " + fixed(100 * ours->mean("accuracy", 0, group.distortions), 1) +
+      " % of the undistorted images, " +
+      fixed(100 * ours->mean("accuracy", group.most, group.distortions), 1) + " % at severity " +
+      std::to_string(group.most) + "."};
+  for (const char* mode : {"tracked", "batch"}) {
+    const Curve* rival = group.first("relu", mode);
+    if (rival) lines.push_back(against(*ours, *rival, group));
+  }
+  return lines;
+}
+
+std::vector<Block> summary(const results::Rows& rows) {
+  std::vector<Block> blocks;
+  for (const Group& group : groups(rows)) {
+    if (group.most == 0 || group.distortions.empty()) continue;
+    blocks.push_back(Heading{group.title()});
+    std::string text;
+    for (const std::string& line : verdict(group)) {
+      if (!text.empty()) text += ' ';
+      text += line;
+    }
+    if (!text.empty()) blocks.push_back(Text{text});
+    blocks.push_back(summary_table(group));
+  }
+  return blocks;
+}
+
+}  // namespace qact::report

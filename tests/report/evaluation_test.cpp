@@ -1,0 +1,159 @@
+// The evaluation's sections, from rows whose means are known.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "qact/report/base64.h"
+#include "qact/report/csv.h"
+#include "qact/report/curves.h"
+#include "qact/report/page.h"
+#include "qact/report/paper.h"
+#include "qact/report/summary.h"
+
+namespace qact::report {
+namespace {
+
+results::Row score_row(const std::string& activation, const std::string& mode,
+                       const std::string& distortion, int severity, double accuracy,
+                       int64_t seed = 0) {
+  return {{"kind", "scores"},
+          {"dataset", "cifar10"},
+          {"model", "resnet18"},
+          {"activation", activation},
+          {"placement", "early"},
+          {"loss", "cross-entropy"},
+          {"mode", mode},
+          {"adapt", "none"},
+          {"classifier", "head"},
+          {"batch_size", 500},
+          {"distortion", distortion},
+          {"severity", severity},
+          {"seed", seed},
+          {"n", 1000},
+          {"accuracy", accuracy},
+          {"ece_top", 0.1},
+          {"command", "qact eval <run>"}};
+}
+
+// Accuracy 0.9 clean; 0.8 and 0.6 under two distortions for QAct; ReLU was shown a third.
+results::Rows some_rows() {
+  return {
+      score_row("relu", "tracked", "none", 0, 0.95), score_row("relu", "tracked", "fog", 1, 0.5),
+      score_row("relu", "tracked", "snow", 1, 0.4),  score_row("relu", "tracked", "frost", 1, 0.1),
+      score_row("qact", "batch", "none", 0, 0.9),    score_row("qact", "batch", "fog", 1, 0.8),
+      score_row("qact", "batch", "snow", 1, 0.6),    score_row("qact", "batch", "tone", 1, 0.85)};
+}
+
+TEST(Groups, CompareOnDistortionsThatAllWereShown) {
+  const auto all = groups(some_rows());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].distortions, (std::vector<std::string>{"fog", "snow"}));
+  ASSERT_EQ(all[0].curves.size(), 2u);
+  EXPECT_EQ(all[0].curves[0].label, "QAct, batch statistics");
+  EXPECT_EQ(all[0].curves[1].label, "ReLU, kept statistics");
+  EXPECT_EQ(all[0].slug("drop"), "cifar10_resnet18_drop");
+  EXPECT_NEAR(all[0].curves[0].mean("accuracy", 1, all[0].distortions), 0.7, 1e-12);
+  EXPECT_NEAR(all[0].curves[0].mean("drop", 1, all[0].distortions), 0.2, 1e-12);
+  EXPECT_TRUE(std::isnan(all[0].curves[0].mean("map100", 1, all[0].distortions)));
+}
+
+TEST(Groups, LabelsNameWhatIsNotUsualAndStayApart) {
+  results::Rows rows = some_rows();
+  for (const char* classifier : {"quantile", "logistic"}) {
+    results::Row row = score_row("qact", "batch", "fog", 1, 0.8);
+    row["classifier"] = classifier;
+    rows.push_back(row);
+  }
+  results::Row early = score_row("qact", "prior", "fog", 1, 0.8);
+  early["prior"] = 16;
+  early["placement"] = "reference";
+  rows.push_back(early);
+  const Group group = groups(rows)[0];
+  std::vector<std::string> labels;
+  for (const Curve& curve : group.curves) labels.push_back(curve.label);
+  EXPECT_EQ(labels,
+            (std::vector<std::string>{"QAct early, batch statistics",
+                                      "QAct early, logistic regression, batch statistics",
+                                      "QAct early, quantile classifier, batch statistics",
+                                      "QAct reference, prior of 16", "ReLU, kept statistics"}));
+}
+
+TEST(Course, HasABandBetweenDistortionsOrBetweenSeeds) {
+  results::Rows rows = some_rows();
+  const Group one = groups(rows)[0];
+  const Course between = course(one.curves[0], "accuracy", one.distortions);
+  ASSERT_EQ(between.points.size(), 2u);
+  EXPECT_FALSE(between.over_seeds);
+  EXPECT_NEAR(between.points[1].mean, 0.7, 1e-12);
+  EXPECT_NEAR(between.points[1].deviation, std::sqrt(0.02), 1e-12);
+
+  rows.push_back(score_row("qact", "batch", "none", 0, 0.9, 1));
+  rows.push_back(score_row("qact", "batch", "fog", 1, 0.9, 1));
+  rows.push_back(score_row("qact", "batch", "snow", 1, 0.7, 1));
+  const Group two = groups(rows)[0];
+  const Course seeds = course(two.curves[0], "accuracy", two.distortions);
+  EXPECT_TRUE(seeds.over_seeds);
+  EXPECT_NEAR(seeds.points[1].mean, 0.75, 1e-12);
+  EXPECT_NEAR(seeds.points[1].deviation, std::sqrt(0.005), 1e-12);
+}
+
+TEST(Summary, SaysWhatWinsWhateverTheNumbersAre) {
+  const auto lines = verdict(groups(some_rows())[0]);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0],
+            "QAct, batch statistics: 90.0 % of the undistorted images, 70.0 % at severity 1.");
+  EXPECT_EQ(lines[1],
+            "Against ReLU, kept statistics: 25.0 points more correct at severity 1, and a drop "
+            "that is 30.0 points smaller.");
+}
+
+TEST(Evaluation, TablesStandBesideThePapers) {
+  EXPECT_TRUE(paper_drops("mnist-small").empty());
+  for (const char* dataset : {"cifar10", "cifar100", "tiny-imagenet"}) {
+    for (const PaperDrop& drop : paper_drops(dataset)) {
+      if (drop.drops.size() == 5) continue;
+      ASSERT_EQ(drop.drops.size(), 15u);
+      EXPECT_NEAR(drop.drops[0] + drop.drops[5], drop.drops[1], 0.02);  // 0-1 and 1-2 are 0-2
+      EXPECT_NEAR(drop.drops[3] + drop.drops[14], drop.drops[4], 0.02);
+    }
+  }
+  const std::string page = make_page("title", some_rows());
+  EXPECT_NE(page.find("paper: ResNet18, QAct"), std::string::npos);
+  EXPECT_NE(page.find("qact eval &lt;run&gt;"), std::string::npos);
+}
+
+TEST(Evaluation, DrawsWhatRowsHold) {
+  results::Rows rows = some_rows();
+  std::vector<std::string> names;
+  for (const Chart& chart : make_charts(rows)) names.push_back(chart.name);
+  const std::vector<std::string> expected = {
+      "cifar10_resnet18_accuracy",  "cifar10_resnet18_drop",
+      "cifar10_resnet18_ece_top",   "cifar10_resnet18_heat_1",
+      "cifar10_resnet18_heat_2",    "cifar10_resnet18_tone_accuracy",
+      "cifar10_resnet18_tone_drop", "cifar10_resnet18_tone_ece_top"};
+  EXPECT_EQ(names, expected);
+  rows.push_back({{"kind", "tsne"}, {"distortion", "fog"}});
+  EXPECT_ANY_THROW(make_charts(rows));
+}
+
+TEST(Csv, QuotesAndFlattens) {
+  EXPECT_EQ(csv_of({{"data", {{"values", {{{"a", 1}, {"b", "x,\"y\""}}, {{"c", nullptr}}}}}}}),
+            "a,b,c\n1,\"x,\"\"y\"\"\",\n,,\n");
+  EXPECT_EQ(csv_of({{"data", {{"values", {{{"x", {1, 2}}, {"y", {3, 4}}}}}}}}), "x,y\n1,3\n2,4\n");
+  EXPECT_EQ(csv_of({{"layer", {{{"data", {{"values", {{{"a", 1}}}}}}}}}}), "a\n1\n");
+  EXPECT_EQ(csv_of(nlohmann::ordered_json::object()), "\n");
+}
+
+TEST(Base64, OfEveryLength) {
+  const auto text = [](std::string_view s) {
+    return base64({reinterpret_cast<const uint8_t*>(s.data()), s.size()});
+  };
+  EXPECT_EQ(text(""), "");
+  EXPECT_EQ(text("f"), "Zg==");
+  EXPECT_EQ(text("fo"), "Zm8=");
+  EXPECT_EQ(text("foo"), "Zm9v");
+  EXPECT_EQ(text("\xff\xfe\xfd"), "//79");
+}
+
+}  // namespace
+}  // namespace qact::report
