@@ -1,6 +1,6 @@
-"""Renders Vega-Lite specifications, as `qact toy --figures` writes them, to SVG or PNG.
+"""Renders Vega-Lite specifications, as `qact report --figures DIR` writes them, to SVG or PNG.
 
-Several specifications become one figure. Ink takes the colour of the text around a chart
+Several specifications become one figure, or, with --each, one picture beside each. Ink takes the colour of the text around a chart
 on the page; here it is black.
 """
 
@@ -37,20 +37,29 @@ def compressed(png):
         for kind, data in kept)
 
 
+def render(specs, path, columns, scale):
+    spec = together([json.loads(spec.read_text()) for spec in specs], columns)
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(spec))
+    else:
+        path.write_bytes(compressed(vl_convert.vegalite_to_png(spec, scale=scale)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("specs", type=pathlib.Path, nargs="+", help="NAME.vl.json")
-    parser.add_argument("-o", "--output", type=pathlib.Path, required=True, help=".svg or .png")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("-o", "--output", type=pathlib.Path, help=".svg or .png, all in one")
+    where.add_argument("--each", choices=("svg", "png"), help="NAME.svg or NAME.png for each")
     parser.add_argument("--columns", type=int, default=2)
     parser.add_argument("--scale", type=float, default=1.5, help="pixels of a PNG per unit")
     options = parser.parse_args()
-    specs = [json.loads(path.read_text()) for path in options.specs]
-    spec = together(specs, options.columns)
-    if options.output.suffix == ".svg":
-        options.output.write_text(vl_convert.vegalite_to_svg(spec))
-    elif options.output.suffix == ".png":
-        picture = vl_convert.vegalite_to_png(spec, scale=options.scale)
-        options.output.write_bytes(compressed(picture))
+    if options.each:
+        for spec in options.specs:
+            name = spec.name.removesuffix(".vl.json")
+            render([spec], spec.with_name(f"{name}.{options.each}"), 1, options.scale)
+    elif options.output.suffix in (".svg", ".png"):
+        render(options.specs, options.output, options.columns, options.scale)
     else:
         parser.error(f"expected a name that ends in .svg or .png, got {options.output}")
 

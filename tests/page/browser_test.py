@@ -1,6 +1,6 @@
-"""Opens a page made by `qact toy` in headless Chromium.
+"""Opens pages made by `qact toy` and `qact report` in headless Chromium.
 
-The page must draw every chart, with marks in each, and log nothing to the console: its
+A page must draw every chart, with marks in each, and log nothing to the console: its
 content policy turns any reach outside the page into an error there.
 """
 
@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import made_up_rows
 
 SKIPPED = 77
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -70,22 +72,48 @@ def check(browser, page, folder, width):
     return [f"chart {name} has no marks" for name, marks in found.marks.items() if marks == 0]
 
 
+def make_pages(program, folder):
+    """The toy's own page, and one of all kinds of rows that an evaluation writes."""
+    folder = pathlib.Path(folder)
+    toy = ["toy", "--seeds", "1", "--steps", "2", "--contexts", "20", "--output", folder / "toy"]
+    rows = folder / "rows.jsonl"
+    made_up_rows.write(rows)
+    report = ["report", rows, "-o", folder / "evaluation.html", "--figures", folder / "figures"]
+    for arguments in (toy, report):
+        subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL)
+    return folder / "toy" / "report.html", folder / "evaluation.html"
+
+
+def check_errors(program, folder):
+    """What cannot be drawn is said in one line, and no page is left."""
+    (folder / "empty.jsonl").write_text("")
+    (folder / "torn.jsonl").write_text('{"kind": "scores"\n{"kind": "scores"}\n')
+    (folder / "other.jsonl").write_text('{"kind": "weather"}\n')
+    (folder / "half.jsonl").write_text('{"kind": "scores", "severity": 1}\n')
+    cases = {"empty.jsonl": "expected rows, got none", "torn.jsonl": "torn.jsonl:1: expected",
+             "other.jsonl": "got only these kinds: weather", "half.jsonl": '"distortion"',
+             "missing": "which is not there", ".": "expected results.jsonl in the folder"}
+    page = folder / "none.html"
+    for name, message in cases.items():
+        done = subprocess.run([program, "report", folder / name, "-o", page],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 1 or message not in done.stderr or page.exists():
+            yield f"report {name}: expected {message}, got {done.returncode}: {done.stderr}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=pathlib.Path, help="the program qact")
     program = parser.parse_args().program
     browser = next(filter(None, map(shutil.which, (os.environ.get("QACT_BROWSER", ""), *NAMES))), None)
-    if browser is None:
+    with tempfile.TemporaryDirectory() as folder:
+        faults = list(check_errors(program, pathlib.Path(folder)))
+        # Chromium makes no window narrower than 500 pixels.
+        faults += [f"{page.name} at {width} px: {fault}" for page in make_pages(program, folder)
+                   for width in (1200, 500) if browser for fault in check(browser, page, folder, width)]
+    if browser is None and not faults:
         print(f"skipped: none of {', '.join(NAMES)} is here; apt-get install chromium gives one")
         return SKIPPED
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [program, "toy", "--seeds", "1", "--steps", "2", "--contexts", "20", "--output", folder],
-            check=True, stdout=subprocess.DEVNULL)
-        page = pathlib.Path(folder) / "report.html"
-        # Chromium makes no window narrower than 500 pixels.
-        faults = [f"at {width} px {fault}"
-                  for width in (1200, 500) for fault in check(browser, page, folder, width)]
     print("\n".join(faults) or "every chart is drawn and the console is silent")
     return 1 if faults else 0
 

@@ -1,0 +1,65 @@
+"""Rows as `qact eval` writes them, made up: enough for every section of the report."""
+
+import json
+import math
+import random
+
+NETWORKS = (("qact", "batch", 0.05), ("qact", "tracked", 0.11),
+            ("relu", "batch", 0.06), ("relu", "tracked", 0.13))
+DISTORTIONS = ("gaussian_noise", "fog", "contrast")
+
+
+def where(kind, activation, mode, **more):
+    return {"kind": kind, "dataset": "mnist-small", "model": "lenet", "activation": activation,
+            "placement": "early", "loss": "cross-entropy", "mode": mode, "adapt": "none",
+            "classifier": "head", "seed": 0, "batch_size": 500, "n": 1000, "prior": None,
+            "command": "qact eval runs/made-up", **more}
+
+
+def scores(activation, mode, slope, chance):
+    places = [("none", 0)] + [(name, s) for name in (*DISTORTIONS, "tone") for s in range(1, 6)]
+    for distortion, severity in places:
+        for classifier in ("head", "logistic"):
+            lost = slope * severity * (1 + chance.uniform(-0.3, 0.3))
+            at = {"distortion": distortion, "severity": severity, "classifier": classifier}
+            yield where("scores", activation, mode, **at, accuracy=0.97 - lost,
+                        ece_marginal=0.02 + lost / 5, ece_top=0.03 + lost / 3, map100=0.9 - lost)
+            for which in ("top", "marginal"):
+                bins = [{"confidence": (b + 0.5) / 15, "accuracy": (b + 0.5) / 15 * (1 - lost),
+                         "count": 10 * b} for b in range(15)]
+                yield where("reliability", activation, mode, **at, which=which, bins=bins)
+
+
+def plane(activation, mode, chance, each):
+    points = [(s, k, math.cos(k) * 20 + chance.gauss(0, 1 + s), math.sin(k) * 20 + chance.gauss(0, 1 + s))
+              for s in range(6) for k in range(10) for _ in range(each)]
+    severity, label, x, y = zip(*points)
+    return where("tsne", activation, mode, classifier="none", distortion="gaussian_noise",
+                 severity=None, n=len(x), class_names=[], x=[round(v, 3) for v in x],
+                 y=[round(v, 3) for v in y], label=label, point_severity=severity)
+
+
+def histograms(activation, mode):
+    for index, layer in enumerate(("activation1", "activation2")):
+        for what in ("preactivation", "activation", "context"):
+            for channel in (-1, 3):
+                for severity in range(6):
+                    counts = [int(1000 * math.exp(-((b - 20 - 2 * severity) / 8) ** 2)) for b in range(40)]
+                    yield where("histogram", activation, mode, classifier="none",
+                                distortion="gaussian_noise" if severity else "none",
+                                severity=severity, layer=layer, layer_index=index, what=what,
+                                channel=channel, low=-4, high=4, counts=counts, below=1, above=2)
+
+
+def rows(each=2):
+    chance = random.Random(0)
+    for activation, mode, slope in NETWORKS:
+        yield from scores(activation, mode, slope, chance)
+        yield plane(activation, mode, chance, each)
+    yield from histograms("qact", "batch")
+    yield where("config", "qact", "batch", run="made-up", model_hash="0" * 16,
+                config={"epochs": 3, "name": "<&>"})
+
+
+def write(path, each=2):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows(each)))
