@@ -69,16 +69,20 @@ void set_columns(Json& spec, int columns, bool square) {
   spec["usermeta"]["squares"] = square;
 }
 
-Json severity_colour(const std::string& field) {
+Json severity_colour(const std::string& field, bool kept) {
+  Json domain = {0, 1, 2, 3, 4, 5};
+  Json range = {"#3b7dd8", "#3fa7b5", "#74b06a", "#d1a93a", "#dd7d3a", "#cf4545"};
+  if (kept) {
+    domain.push_back("kept");
+    range.push_back("#8d949e");
+  }
   return {{"field", field},
           {"type", "ordinal"},
-          {"scale",
-           {{"domain", {0, 1, 2, 3, 4, 5}},
-            {"range", {"#3b7dd8", "#3fa7b5", "#74b06a", "#d1a93a", "#dd7d3a", "#cf4545"}}}},
+          {"scale", {{"domain", domain}, {"range", range}}},
           {"legend",
            {{"title", "severity"},
             {"orient", "bottom"},
-            {"columns", 6},
+            {"columns", domain.size()},
             {"symbolType", "stroke"},
             {"symbolStrokeWidth", 2.5}}}};
 }

@@ -9,8 +9,9 @@
 namespace qact::report {
 namespace {
 
-constexpr size_t kMostPanels = 6;
+constexpr size_t kMostPanels = 9;
 constexpr int kAllChannels = -1;
+constexpr int kKept = -1;  // as severity: what was kept from training
 
 struct Histogram {
   const results::Row* row;
@@ -28,7 +29,7 @@ Histogram read(const results::Row& row) {
           results::field<std::string>(row, "what"),
           results::field<int>(row, "layer_index"),
           results::field<int>(row, "channel"),
-          results::field<int>(row, "severity")};
+          row.at("severity").is_null() ? kKept : results::field<int>(row, "severity")};
 }
 
 void add_values(const Histogram& histogram, Json& values) {
@@ -38,12 +39,13 @@ void add_values(const Histogram& histogram, Json& values) {
   const int64_t outside = row.value("below", int64_t{0}) + row.value("above", int64_t{0});
   const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), outside));
   if (total == 0) return;
+  const Json severity = histogram.severity == kKept ? Json("kept") : Json(histogram.severity);
   const double width = (high - low) / static_cast<double>(counts.size());
   for (size_t b = 0; b < counts.size(); ++b) {
     values.push_back({{"panel", histogram.panel()},
                       {"value", low + (static_cast<double>(b) + 0.5) * width},
                       {"share", static_cast<double>(counts[b]) / total},
-                      {"severity", histogram.severity}});
+                      {"severity", severity}});
   }
 }
 
@@ -67,6 +69,8 @@ Chart panels(const std::string& name, const std::string& title, const std::strin
     if (std::find(names.begin(), names.end(), h.panel()) == names.end()) names.push_back(h.panel());
   }
   names = some(names);
+  const bool kept = std::any_of(histograms.begin(), histograms.end(),
+                                [](const Histogram& h) { return h.severity == kKept; });
   Json values = Json::array();
   for (const Histogram& h : histograms) {
     if (std::find(names.begin(), names.end(), h.panel()) != names.end()) add_values(h, values);
@@ -96,7 +100,7 @@ Chart panels(const std::string& name, const std::string& title, const std::strin
           {"type", "quantitative"},
           {"title", nullptr},
           {"axis", {{"format", "%"}, {"tickCount", 3}}}}},
-        {"color", severity_colour("severity")},
+        {"color", severity_colour("severity", kept)},
         {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.9}}}, {"value", 0.08}}},
         {"tooltip",
          {{{"field", "severity"}},

@@ -46,6 +46,7 @@ Chart heat_map(const std::string& name, const std::string& title, const std::str
                   {"axis", {{"domain", false}, {"ticks", false}}}};
   Json spec = chart(title + " for every distortion and severity");
   spec["usermeta"]["room"] = 130;
+  spec["width"] = 300;
   spec["height"] = {{"step", 19}};
   spec["data"] = {{"values", std::move(values)}};
   spec["encoding"] = {{"x", x}, {"y", y}};

@@ -10,6 +10,7 @@ Json values_of(const SeverityMetric& metric, const std::vector<const Curve*>& cu
                const std::vector<std::string>& distortions, bool& over_seeds) {
   Json values = Json::array();
   over_seeds = false;
+  const double lowest = metric.key == std::string("drop") ? -1 : 0;  // no band leaves the possible
   for (const Curve* curve : curves) {
     const Course line = course(*curve, metric.key, distortions);
     over_seeds |= line.over_seeds;
@@ -18,8 +19,8 @@ Json values_of(const SeverityMetric& metric, const std::vector<const Curve*>& cu
                         {"severity", point.severity},
                         {"mean", metric.scale * point.mean},
                         {"deviation", metric.scale * point.deviation},
-                        {"low", metric.scale * (point.mean - point.deviation)},
-                        {"high", metric.scale * (point.mean + point.deviation)}});
+                        {"low", metric.scale * std::max(lowest, point.mean - point.deviation)},
+                        {"high", metric.scale * std::min(1.0, point.mean + point.deviation)}});
     }
   }
   return values;
@@ -69,6 +70,7 @@ Chart severity_chart(const std::string& name, const SeverityMetric& metric,
   };
   const Json colour = curve_colour(curves);
   Json spec = chart(std::string(metric.axis) + " against severity, a line for each network");
+  spec["width"] = 360;
   spec["height"] = 240;
   spec["data"] = {{"values", values}};
   spec["layer"] = {

@@ -25,6 +25,17 @@ std::string against(const Curve& ours, const Curve& rival, const Group& group) {
          (loses_less >= 0 ? " smaller." : " larger.");
 }
 
+// Accuracy under random tone curves, no part of the mean over distortions.
+std::string under_tone(const Group& group) {
+  std::string line = "Under random tone curves of severity " + std::to_string(group.most) + ":";
+  for (const Curve& curve : group.curves) {
+    const double accuracy = 100 * curve.mean("accuracy", group.most, {kTone});
+    if (!group.is_usual(curve.setting) || !std::isfinite(accuracy)) continue;
+    line += (line.back() == ':' ? " " : "; ") + curve.label + " " + fixed(accuracy, 1) + " %";
+  }
+  return line + ".";
+}
+
 }  // namespace
 
 Table summary_table(const Group& group) {
@@ -71,6 +82,8 @@ std::vector<std::string> verdict(const Group& group) {
     const Curve* rival = group.first("relu", mode);
     if (rival) lines.push_back(against(*ours, *rival, group));
   }
+  if (std::isfinite(ours->mean("accuracy", group.most, {kTone})))
+    lines.push_back(under_tone(group));
   return lines;
 }
 

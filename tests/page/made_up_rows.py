@@ -43,8 +43,9 @@ def histograms(activation, mode):
     for index, layer in enumerate(("activation1", "activation2")):
         for what in ("preactivation", "activation", "context"):
             for channel in (-1, 3):
-                for severity in range(6):
-                    counts = [int(1000 * math.exp(-((b - 20 - 2 * severity) / 8) ** 2)) for b in range(40)]
+                for severity in (None,) if what == "context" else range(6):
+                    middle = 20 + 2 * (severity or 0)
+                    counts = [int(1000 * math.exp(-((b - middle) / 8) ** 2)) for b in range(40)]
                     yield where("histogram", activation, mode, classifier="none",
                                 distortion="gaussian_noise" if severity else "none",
                                 severity=severity, layer=layer, layer_index=index, what=what,

@@ -99,12 +99,13 @@ TEST(Course, HasABandBetweenDistortionsOrBetweenSeeds) {
 
 TEST(Summary, SaysWhatWinsWhateverTheNumbersAre) {
   const auto lines = verdict(groups(some_rows())[0]);
-  ASSERT_EQ(lines.size(), 2u);
+  ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0],
             "QAct, batch statistics: 90.0 % of the undistorted images, 70.0 % at severity 1.");
   EXPECT_EQ(lines[1],
             "Against ReLU, kept statistics: 25.0 points more correct at severity 1, and a drop "
             "that is 30.0 points smaller.");
+  EXPECT_EQ(lines[2], "Under random tone curves of severity 1: QAct, batch statistics 85.0 %.");
 }
 
 TEST(Evaluation, TablesStandBesideThePapers) {
