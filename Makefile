@@ -9,7 +9,7 @@ SIDE_BY_SIDE := OMP_NUM_THREADS=1
 .PHONY: help demo test bench build setup sanitize sanitized clean
 
 help:
-	@echo "make demo      watch networks meet data that no fixed activation can classify"
+	@echo "make demo      train, distort, evaluate, compare: ends with a page to open"
 	@echo "make test      build and run all tests, the core ones under sanitizers too"
 	@echo "make bench     time the layer next to BatchNorm + ReLU; writes $(BUILD)/bench.json"
 	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"
@@ -26,7 +26,7 @@ build: setup
 	@cmake --build $(BUILD)
 
 demo: build
-	@$(BUILD)/qact toy
+	@scripts/demo $(BUILD)/qact
 
 test: build sanitized
 	@cmake --build $(SANITIZED) --target core_tests

@@ -17,7 +17,7 @@ def together(specs, columns):
     """One specification with all of `specs` in rows of `columns`."""
     config = {**specs[0]["config"], "background": "white"}
     parts = [{k: v for k, v in spec.items() if k not in ("config", "usermeta")} for spec in specs]
-    channels = ("color", "shape", "x", "y")
+    channels = ("color", "opacity", "shape", "strokeDash", "x", "y")
     return {"config": config, "padding": 12, "concat": parts, "columns": columns, "spacing": 36,
             "resolve": {"scale": {channel: "independent" for channel in channels}}}
 
