@@ -1,7 +1,7 @@
 """Renders Vega-Lite specifications, as `qact report --figures DIR` writes them, to SVG or PNG.
 
-Several specifications become one figure, or, with --each, one picture beside each. Ink takes the colour of the text around a chart
-on the page; here it is black.
+Several specifications become one figure, or, with --each, one picture beside each. Ink takes
+the colour of the text around a chart on the page; here it is black.
 """
 
 import argparse

@@ -105,12 +105,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=pathlib.Path, help="the program qact")
     program = parser.parse_args().program
-    browser = next(filter(None, map(shutil.which, (os.environ.get("QACT_BROWSER", ""), *NAMES))), None)
+    names = (os.environ.get("QACT_BROWSER", ""), *NAMES)
+    browser = next(filter(None, map(shutil.which, names)), None)
     with tempfile.TemporaryDirectory() as folder:
         faults = list(check_errors(program, pathlib.Path(folder)))
         # Chromium makes no window narrower than 500 pixels.
-        faults += [f"{page.name} at {width} px: {fault}" for page in make_pages(program, folder)
-                   for width in (1200, 500) if browser for fault in check(browser, page, folder, width)]
+        faults += [f"{page.name} at {width} px: {fault}"
+                   for page in make_pages(program, folder) for width in (1200, 500) if browser
+                   for fault in check(browser, page, folder, width)]
     if browser is None and not faults:
         print(f"skipped: none of {', '.join(NAMES)} is here; apt-get install chromium gives one")
         return SKIPPED

@@ -31,12 +31,15 @@ def scores(activation, mode, slope, chance):
 
 
 def plane(activation, mode, chance, each):
-    points = [(s, k, math.cos(k) * 20 + chance.gauss(0, 1 + s), math.sin(k) * 20 + chance.gauss(0, 1 + s))
+    def around(centre, severity):
+        return round(20 * centre + chance.gauss(0, 1 + severity), 3)
+
+    points = [(s, k, around(math.cos(k), s), around(math.sin(k), s))
               for s in range(6) for k in range(10) for _ in range(each)]
     severity, label, x, y = zip(*points)
     return where("tsne", activation, mode, classifier="none", distortion="gaussian_noise",
-                 severity=None, n=len(x), class_names=[], x=[round(v, 3) for v in x],
-                 y=[round(v, 3) for v in y], label=label, point_severity=severity)
+                 severity=None, n=len(x), class_names=[], x=x, y=y, label=label,
+                 point_severity=severity)
 
 
 def histograms(activation, mode):
