@@ -48,17 +48,22 @@ double value_of(const Curve& curve, const Score& score, const std::string& metri
   return clean == curve.scores.end() ? kNone : clean->value("accuracy") - score.value("accuracy");
 }
 
+// Shown to every curve at the same severities: an evaluation may be under way.
 std::vector<std::string> common_distortions(const std::vector<Curve>& curves) {
   std::vector<std::string> common;
-  std::map<std::string, std::set<const Curve*>> shown;
+  std::map<std::string, std::set<std::pair<const Curve*, int>>> shown;
+  std::map<std::string, std::set<int>> severities;
   for (const Curve& curve : curves) {
     for (const Score& score : curve.scores) {
       if (score.severity == 0 || score.distortion == kTone) continue;
       if (shown[score.distortion].empty()) common.push_back(score.distortion);
-      shown[score.distortion].insert(&curve);
+      shown[score.distortion].emplace(&curve, score.severity);
+      severities[score.distortion].insert(score.severity);
     }
   }
-  std::erase_if(common, [&](const auto& name) { return shown[name].size() < curves.size(); });
+  std::erase_if(common, [&](const auto& name) {
+    return shown[name].size() < curves.size() * severities[name].size();
+  });
   return common;
 }
 

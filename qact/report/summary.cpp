@@ -14,7 +14,7 @@ double drop(const Curve& curve, const Group& group) {
   return 100 * curve.mean("drop", group.most, group.distortions);
 }
 
-// "less" or "more" by so much, in plain words.
+// By how much, and in which direction, in plain words.
 std::string against(const Curve& ours, const Curve& rival, const Group& group) {
   const double accuracy = 100 * (ours.mean("accuracy", group.most, group.distortions) -
                                  rival.mean("accuracy", group.most, group.distortions));
@@ -72,7 +72,7 @@ Table summary_table(const Group& group) {
 
 std::vector<std::string> verdict(const Group& group) {
   const Curve* ours = group.first("qact", "batch");
-  if (!ours) return {};
+  if (!ours || group.distortions.empty()) return {};
   std::vector<std::string> lines = {
       ours->label + ": " + fixed(100 * ours->mean("accuracy", 0, group.distortions), 1) +
       " % of the undistorted images, " +
@@ -82,16 +82,22 @@ std::vector<std::string> verdict(const Group& group) {
     const Curve* rival = group.first("relu", mode);
     if (rival) lines.push_back(against(*ours, *rival, group));
   }
-  if (std::isfinite(ours->mean("accuracy", group.most, {kTone})))
-    lines.push_back(under_tone(group));
+  const double toned = ours->mean("accuracy", group.most, {kTone});
+  if (std::isfinite(toned)) lines.push_back(under_tone(group));
   return lines;
 }
 
 std::vector<Block> summary(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    if (group.most == 0 || group.distortions.empty()) continue;
+    if (group.most == 0) continue;
     blocks.push_back(Heading{group.title()});
+    if (group.distortions.empty()) {
+      blocks.push_back(
+          Text{"These networks were shown no distortion in common: there is no mean "
+               "to compare them by."});
+      continue;
+    }
     std::string text;
     for (const std::string& line : verdict(group)) {
       if (!text.empty()) text += ' ';
