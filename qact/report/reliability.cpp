@@ -96,6 +96,33 @@ Chart diagram(const std::string& name, const std::string& caption, Json values,
   return {name, caption, std::move(spec)};
 }
 
+// Every way to measure it, at the highest severity: the library that the paper used takes one
+// bin per value where values are few, as ranks are, and 15 bins otherwise.
+Table calibration_table(const Group& group) {
+  static constexpr std::pair<const char*, const char*> kMetrics[] = {
+      {"ece_top", "top label, 15 bins"},
+      {"ece_top_library", "library's bins"},
+      {"ece_marginal", "marginal, 15 bins"},
+      {"ece_marginal_library", "library's bins"},
+      {"ece_plain", "plain ECE"},
+      {"nll", "likelihood, -log"},
+      {"brier", "Brier score"}};
+  Table table{.columns = {{"network"}}, .rows = {}};
+  for (const auto& [key, title] : kMetrics) table.columns.push_back({title, true});
+  for (const Curve& curve : group.curves) {
+    std::vector<std::string> row = {curve.label};
+    for (const auto& [key, title] : kMetrics) {
+      row.push_back(fixed(curve.mean(key, group.most, group.distortions), 4));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  table.caption = "At severity " + std::to_string(group.most) +
+                  ". 15 bins: of equal mass, for every network alike. The library's bins: one per "
+                  "value where there are few values, else the same 15. Both debiased; plain ECE "
+                  "has 15 bins of equal width and is not.";
+  return table;
+}
+
 }  // namespace
 
 std::vector<Block> reliability(const results::Rows& rows) {
@@ -120,6 +147,7 @@ std::vector<Block> reliability(const results::Rows& rows) {
     }
     if (charts.empty()) continue;
     blocks.push_back(Heading{group.title()});
+    blocks.push_back(calibration_table(group));
     blocks.insert(blocks.end(), charts.begin(), charts.end());
   }
   return blocks;
