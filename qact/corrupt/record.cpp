@@ -34,7 +34,8 @@ void Record::add(const std::string& name, const nlohmann::json& made_with) {
 
 void Record::check_images(const nlohmann::json& made_with) const {
   for (const auto& [name, other] : entries_.items()) {
-    if (!std::filesystem::exists(folder_ / name) || other.value("part", "") != made_with["part"]) {
+    if (!std::filesystem::exists(folder_ / name) ||
+        other.value("part", "") != made_with.value("part", "")) {
       continue;
     }
     for (const char* key : {"data", "shape"}) {

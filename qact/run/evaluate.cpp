@@ -205,7 +205,7 @@ class Evaluation {
   const std::string name_;
 };
 
-[[noreturn]] void refuse(const std::string& option, const std::string& expected,
+[[noreturn]] void refuse_option(const std::string& option, const std::string& expected,
                          const std::string& got) {
   throw std::invalid_argument("[eval] expected --" + option + " " + expected + ", got " + got);
 }
@@ -213,25 +213,25 @@ class Evaluation {
 }  // namespace
 
 void check(const EvaluateOptions& o) {
-  if (o.modes.empty()) refuse("modes", "of one or more", "none");
+  if (o.modes.empty()) refuse_option("modes", "of one or more", "none");
   for (const std::string& mode : o.modes) {
     Inference how = o.inference;
     how.mode = mode;
     check(how);
   }
-  if (o.classifiers.empty()) refuse("classifiers", "of one or more", "none");
-  if (o.severities.empty()) refuse("severities", "of one or more", "none");
+  if (o.classifiers.empty()) refuse_option("classifiers", "of one or more", "none");
+  if (o.severities.empty()) refuse_option("severities", "of one or more", "none");
   for (const int severity : o.severities) {
     if (severity < 0 || severity > corrupt::kSeverities) {
-      refuse("severities", "within 0 and 5", std::to_string(severity));
+      refuse_option("severities", "within 0 and 5", std::to_string(severity));
     }
   }
-  if (o.limit < 0) refuse("limit", "of 0 or more images", std::to_string(o.limit));
+  if (o.limit < 0) refuse_option("limit", "of 0 or more images", std::to_string(o.limit));
   if (o.weights != "model" && o.weights != "best") {
-    refuse("weights", "model or best", "'" + o.weights + "'");
+    refuse_option("weights", "model or best", "'" + o.weights + "'");
   }
   if (o.picture_samples < 1) {
-    refuse("picture-samples", "of 1 or more images", std::to_string(o.picture_samples));
+    refuse_option("picture-samples", "of 1 or more images", std::to_string(o.picture_samples));
   }
   try {
     corrupt::choose(o.distortions, {});

@@ -26,9 +26,10 @@ std::string kind_of(const char* operation) {
 using Call = std::function<void(const ActivationSite& site, const torch::Tensor& before,
                                 const torch::Tensor& after)>;
 
-class Watch {
+class NeuronWatch {
  public:
-  Watch(const models::Network& network, Call call) : network_(network), call_(std::move(call)) {
+  NeuronWatch(const models::Network& network, Call call)
+      : network_(network), call_(std::move(call)) {
     for (const auto& parameter : network.named_parameters()) {
       const std::string& name = parameter.key();
       layers_[parameter.value().storage().data()] = name.substr(0, name.rfind('.'));
@@ -66,32 +67,33 @@ class Watch {
 };
 
 // Callbacks are plain functions, called on the thread that set them.
-thread_local Watch* watch = nullptr;
+thread_local NeuronWatch* neuron_watch = nullptr;
 
-std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& operation) {
+std::unique_ptr<at::ObserverContext> on_neuron_begin(const at::RecordFunction& operation) {
   const at::DisableRecordFunctionGuard unobserved;
-  watch->begin(operation);
+  neuron_watch->begin(operation);
   return nullptr;
 }
 
-void on_end(const at::RecordFunction& operation, at::ObserverContext*) {
+void on_neuron_end(const at::RecordFunction& operation, at::ObserverContext*) {
   const at::DisableRecordFunctionGuard unobserved;
-  watch->end(operation);
+  neuron_watch->end(operation);
 }
 
 // Watches this thread while it lives.
 class Watching {
  public:
-  explicit Watching(Watch* here)
-      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(on_begin, on_end)
-                                               .needsInputs(true)
-                                               .needsOutputs(true)
-                                               .scopes({at::RecordScope::FUNCTION}))) {
-    watch = here;
+  explicit Watching(NeuronWatch* here)
+      : handle_(
+            at::addThreadLocalCallback(at::RecordFunctionCallback(on_neuron_begin, on_neuron_end)
+                                           .needsInputs(true)
+                                           .needsOutputs(true)
+                                           .scopes({at::RecordScope::FUNCTION}))) {
+    neuron_watch = here;
   }
   ~Watching() {
     at::removeCallback(handle_);
-    watch = nullptr;
+    neuron_watch = nullptr;
   }
   Watching(const Watching&) = delete;
   Watching& operator=(const Watching&) = delete;
@@ -109,9 +111,8 @@ torch::Tensor values_of(const torch::Tensor& x, int64_t channel) {
 std::vector<ActivationSite> activation_sites(models::Network& network,
                                              const torch::Tensor& images) {
   std::vector<ActivationSite> sites;
-  Watch here(network, [&](const ActivationSite& site, const torch::Tensor&, const torch::Tensor&) {
-    sites.push_back(site);
-  });
+  NeuronWatch here(network, [&](const ActivationSite& site, const torch::Tensor&,
+                                const torch::Tensor&) { sites.push_back(site); });
   const torch::NoGradGuard no_grad;
   network.eval();
   const Watching watching(&here);
@@ -133,8 +134,8 @@ std::vector<Neuron> choose_neurons(const std::vector<ActivationSite>& sites) {
 
 void watch_neurons(const models::Network& network, int64_t sites, std::vector<Neuron>* neurons,
                    const std::function<void()>& work) {
-  Watch here(network, [&](const ActivationSite& site, const torch::Tensor& before,
-                          const torch::Tensor& after) {
+  NeuronWatch here(network, [&](const ActivationSite& site, const torch::Tensor& before,
+                                const torch::Tensor& after) {
     for (Neuron& neuron : *neurons) {
       if (neuron.site.index != site.index % sites) continue;
       neuron.before.push_back(values_of(before, neuron.channel));

@@ -10,7 +10,7 @@ namespace {
 constexpr int kContexts = 6;
 constexpr int64_t kSamples = 80;
 
-double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+double rounded_point(double value) { return std::round(value * 1e4) / 1e4; }
 
 }  // namespace
 
@@ -23,13 +23,13 @@ results::Rows circle_picture(core::Random& random) {
     const auto y = batch.y.accessor<int64_t, 1>();
     results::Row points = results::Row::array();
     for (int64_t i = 0; i < kSamples; ++i) {
-      points.push_back({rounded(x[i][0]), rounded(x[i][1]), y[i]});
+      points.push_back({rounded_point(x[i][0]), rounded_point(x[i][1]), y[i]});
     }
     rows.push_back({{"kind", "toy_points"},
                     {"experiment", "circle"},
                     {"context", context},
-                    {"angle", rounded(angle)},
-                    {"turn", rounded(kCircleTurn)},
+                    {"angle", rounded_point(angle)},
+                    {"turn", rounded_point(kCircleTurn)},
                     {"points", points}});
   }
   return rows;
@@ -41,7 +41,7 @@ results::Rows monotone_picture(core::Random& random) {
     const IncreasingMap map(random);
     results::Row values = results::Row::array();
     for (int k = 0; k <= IncreasingMap::kPieces; ++k) {
-      values.push_back(rounded(map(static_cast<double>(k) / IncreasingMap::kPieces)));
+      values.push_back(rounded_point(map(static_cast<double>(k) / IncreasingMap::kPieces)));
     }
     rows.push_back({{"kind", "toy_map"},
                     {"experiment", "monotone"},
