@@ -215,7 +215,10 @@ void setup_eval(CLI::App& app) {
       ->add_option("--modes", o.modes,
                    "Whose statistics and contexts: tracked, batch, prior, stream, augment, dataset")
       ->delimiter(',');
-  command->add_option("--classifiers", o.classifiers, "head")->delimiter(',');
+  command
+      ->add_option("--classifiers", o.classifiers,
+                   "head, quantile, logistic; without: all that the model has")
+      ->delimiter(',');
   command
       ->add_option("--distortions", o.distortions,
                    "Names, tone, or benchmark, extra, mnist; default: as `qact corrupt`")

@@ -71,8 +71,9 @@ run::Model read_model(const std::string& path) {
 }
 
 void run_predict(const PredictCommand& command) {
-  const run::Model model = read_model(command.model);
+  run::Model model = read_model(command.model);
   model.network->to(torch::Device(command.device));
+  model.classifiers.to(torch::Device(command.device));
   const auto pictures = run::list_pictures(command.pictures);
   run::PredictResult result;
   {
@@ -124,6 +125,8 @@ void setup_predict(CLI::App& app) {
   command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
   command->add_option("--momentum", o.inference.momentum, "Of stream");
   command->add_option("--copies", o.inference.copies, "Augmented copies of a picture in augment");
+  command->add_option("--classifier", o.classifier,
+                      "head, quantile or logistic; without: the first that the model has");
   command->add_option("--top", o.top, "Classes to print for each picture")
       ->check(CLI::PositiveNumber);
   command->add_option("--device", predict->device, "cpu or cuda")

@@ -7,6 +7,7 @@
 #include "qact/corrupt/choose.h"
 #include "qact/corrupt/corrupt.h"
 #include "qact/data/digest.h"
+#include "qact/image/fail.h"
 #include "qact/run/evaluate_models.h"
 #include "qact/run/evaluate_pictures.h"
 #include "qact/run/evaluate_plan.h"
@@ -25,7 +26,12 @@ Subject read_subject(const RunFolder& folder, const EvaluateOptions& options) {
   Subject subject;
   subject.config = read_config(folder.config());
   const Model model = load_model(path);
-  check_classifiers(model, options.classifiers);
+  subject.classifiers = options.classifiers.empty() ? classifiers_of(model) : options.classifiers;
+  check_classifiers(model, subject.classifiers);
+  if (subject.classifiers.empty()) {
+    image::fail("eval", "expected a model with a classifier, got none in ", path.string(),
+                ": the loss ", model.card.loss, " trains none, and none was fitted");
+  }
   subject.card = model.card;
   subject.hash = data::digest_of(path, "sha256").substr(0, 16);
   return subject;
@@ -153,7 +159,7 @@ class Evaluation {
     Row retrieval;
     {
       const Models::Loan model(models_);
-      outputs = infer(*model, split, how, options_.classifiers,
+      outputs = infer(*model, split, how, subject_.classifiers,
                       [&](int64_t images) { work.advance(images * each); });
       retrieval = retrieval_scores(outputs.embedding, split.labels);
     }
@@ -219,7 +225,6 @@ void check(const EvaluateOptions& o) {
     how.mode = mode;
     check(how);
   }
-  if (o.classifiers.empty()) refuse_option("classifiers", "of one or more", "none");
   if (o.severities.empty()) refuse_option("severities", "of one or more", "none");
   for (const int severity : o.severities) {
     if (severity < 0 || severity > corrupt::kSeverities) {

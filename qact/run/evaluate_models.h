@@ -52,6 +52,7 @@ class Models {
   std::unique_ptr<Model> load() try {
     auto model = std::make_unique<Model>(load_model(path_));
     model->network->to(device_);
+    model->classifiers.to(device_);
     return model;
   } catch (...) {
     const std::scoped_lock lock(lock_);

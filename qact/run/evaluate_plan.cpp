@@ -75,7 +75,7 @@ Row RowMaker::make(const std::string& kind, const std::string& mode, const std::
 
 Rows RowMaker::of_cell(const std::string& mode, const std::string& distortion, int severity) const {
   Rows rows;
-  for (const std::string& classifier : options_.classifiers) {
+  for (const std::string& classifier : subject_.classifiers) {
     rows.push_back(make("scores", mode, classifier, distortion, severity));
     for (const char* which : {"top", "marginal"}) {
       rows.push_back(make("reliability", mode, classifier, distortion, severity));

@@ -14,6 +14,7 @@ namespace qact::run {
 struct Subject {
   TrainConfig config;
   ModelCard card;
+  std::vector<std::string> classifiers;
   std::string hash;  // the first 16 digits of the SHA-256 of its file
 };
 

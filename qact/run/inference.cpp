@@ -65,20 +65,43 @@ class Pass {
     if (how_.mode == "dataset") adopt_dataset();
     network.eval();
     nn::set_context_momentum(network, how_.momentum);
+    set_classifier();
     if (how_.mode == "augment") {
       for (int64_t i = 0; i < images_.count(); ++i) predict_copies(i);
     } else {
       for (const auto& [first, last] : batches()) predict(batch(first, last), last - first);
     }
     Outputs out{torch::cat(embeddings_), {}};
-    for (const auto& of_batches : probabilities_)
-      out.probabilities.push_back(torch::cat(of_batches));
+    for (size_t c = 0; c < classifiers_.size(); ++c) {
+      if (is_of_all(classifiers_[c])) {
+        probabilities_[c] = {classify(classifiers_[c], {out.embedding, {}}).to(torch::kCPU)};
+      }
+      out.probabilities.push_back(torch::cat(probabilities_[c]));
+    }
     return out;
   }
 
  private:
   std::vector<std::pair<int64_t, int64_t>> batches() const {
     return batches_of(images_.count(), how_.batch_size);
+  }
+
+  void set_classifier() const {
+    if (model_.classifiers.empty()) return;
+    nn::QuantileClassifier quantile = model_.classifiers.quantile;
+    const auto mode = how_.mode == "dataset" ? ContextMode::batch : context_mode(how_.mode);
+    nn::set_context_mode(*quantile, mode, how_.prior);
+    nn::set_context_momentum(*quantile, how_.momentum);
+  }
+
+  // Whether it ranks each image among all of them.
+  bool is_of_all(const std::string& classifier) const {
+    return classifier == "quantile" && how_.mode == "dataset";
+  }
+
+  torch::Tensor classify(const std::string& name, const models::Output& output) const {
+    if (name == "head") return output.logits.softmax(1);
+    return probabilities(model_.classifiers, name, output.embedding);
   }
 
   // A pass as in training, whose running statistics are plain means over the batches.
@@ -125,8 +148,9 @@ class Pass {
     const models::Output output = model_.network->forward(images);
     embeddings_.push_back(output.embedding.narrow(0, 0, count));
     for (size_t c = 0; c < classifiers_.size(); ++c) {
-      const torch::Tensor probabilities = output.logits.softmax(1);
-      probabilities_[c].push_back(probabilities.narrow(0, 0, count).to(torch::kCPU));
+      if (is_of_all(classifiers_[c])) continue;
+      const torch::Tensor all = classify(classifiers_[c], output);
+      probabilities_[c].push_back(all.narrow(0, 0, count).to(torch::kCPU));
     }
     if (advance_) advance_(count);
   }
@@ -179,14 +203,22 @@ std::vector<std::pair<int64_t, int64_t>> batches_of(int64_t images, int64_t size
   return out;
 }
 
+std::vector<std::string> classifiers_of(const Model& model) {
+  std::vector<std::string> names;
+  if (model.card.loss == "cross-entropy") names.emplace_back("head");
+  if (model.classifiers.empty()) return names;
+  for (const std::string& name : classifier_names()) names.push_back(name);
+  return names;
+}
+
 void check_classifiers(const Model& model, const std::vector<std::string>& names) {
+  const std::vector<std::string> known = classifiers_of(model);
+  std::string all;
+  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
   for (const std::string& name : names) {
-    if (name == "head" && model.card.loss == "cross-entropy") continue;
-    if (name == "head") {
-      image::fail("eval", "expected a classifier that was trained, got head: the loss ",
-                  model.card.loss, " trains none");
-    }
-    image::fail("eval", "expected the classifier head, got ", name);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    image::fail("eval", "expected one of the model's classifiers (",
+                all.empty() ? "it has none" : all, "), got ", name);
   }
 }
 

@@ -43,14 +43,18 @@ struct Outputs {
   std::vector<torch::Tensor> probabilities;  // (n, classes) on the CPU, one for each classifier
 };
 
-// "head" is the softmax of the network's logits. Throws where the model has not all of them.
+// Those that a model has: "head", the softmax of the network's logits, where its loss trains
+// them; "quantile" and "logistic" where they were fitted to its embeddings (classifiers.h).
+std::vector<std::string> classifiers_of(const Model& model);
+// Throws where it has not all of these.
 void check_classifiers(const Model& model, const std::vector<std::string>& names);
 
 // Told the images done.
 using Advance = std::function<void(int64_t images)>;
 
 // Leaves the model's statistics and contexts as they were: every call begins with those kept
-// from training. `images` have the size that the network was made for.
+// from training. The quantile classifier ranks in the same way; in dataset, among all images.
+// `images` have the size that the network was made for.
 Outputs infer(const Model& model, const data::Split& images, const Inference& how,
               const std::vector<std::string>& classifiers, const Advance& advance = {});
 

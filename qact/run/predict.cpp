@@ -72,6 +72,10 @@ std::vector<fs::path> list_pictures(const std::vector<std::string>& inputs) {
 PredictResult predict(const Model& model, const std::vector<fs::path>& pictures,
                       const PredictOptions& options, const Advance& advance) {
   PredictResult result;
+  const std::vector<std::string> known = classifiers_of(model);
+  const std::string classifier =
+      options.classifier.empty() && !known.empty() ? known.front() : options.classifier;
+  check_classifiers(model, {classifier});
   Read read = read_all(pictures, model.network->options(), options.threads);
   std::vector<uint8_t> pixels;
   image::Size size;
@@ -90,7 +94,7 @@ PredictResult predict(const Model& model, const std::vector<fs::path>& pictures,
   const auto classes = static_cast<int>(model.card.options.classes);
   const data::Split split = data::make_split(size, classes, std::move(pixels),
                                              std::vector<int64_t>(result.predictions.size(), 0));
-  const Outputs outputs = infer(model, split, options.inference, {options.classifier}, advance);
+  const Outputs outputs = infer(model, split, options.inference, {classifier}, advance);
   const torch::Tensor& table = outputs.probabilities.front();
   for (size_t i = 0; i < result.predictions.size(); ++i) {
     result.predictions[i].top =

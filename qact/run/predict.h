@@ -28,9 +28,9 @@ struct Unreadable {
 
 struct PredictOptions {
   Inference inference;
-  std::string classifier = "head";
-  int64_t top = 1;  // guesses for each picture; at most as many as there are classes
-  int threads = 0;  // that decode; 0: one per core
+  std::string classifier;  // none: the first of classifiers_of(model)
+  int64_t top = 1;         // guesses for each picture; at most as many as there are classes
+  int threads = 0;         // that decode; 0: one per core
 };
 
 struct PredictResult {

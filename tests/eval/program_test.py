@@ -63,22 +63,23 @@ class EvalProgram(unittest.TestCase):
 
     def test_rows_a_summary_and_lines_in_a_pipe(self):
         words = ["eval", self.run_folder, "--distortions", "brightness,tone", "--severities",
-                 "0,5", "--batch-size", "15", "--pictures", "--picture-samples", "12"]
+                 "0,5", "--batch-size", "15", "--classifiers", "head,logistic", "--pictures",
+                 "--picture-samples", "12"]
         done = run(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr.splitlines()[0],
                          r"run  none 0  tracked  head  accuracy [\d.]+%$")
-        self.assertEqual(len(done.stderr.splitlines()), 6)
+        self.assertEqual(len(done.stderr.splitlines()), 12)
         table = done.stdout.splitlines()
         self.assertRegex(table[0], r"^run +mode +classifier +acc 0 .*drop 0-5 +mCE")
-        self.assertIn("batch", table[2])
+        self.assertRegex(table[2], r"tracked +logistic")
         again = run(*words, "--json")
         self.assertIn("0 rows made", again.stderr)
         summary = json.loads(again.stdout)
-        self.assertEqual([s["mode"] for s in summary], ["tracked", "batch"])
+        self.assertEqual([s["mode"] for s in summary], ["tracked", "tracked", "batch", "batch"])
         self.assertEqual(set(summary[0]["accuracy"]), {"0", "5"})
-        self.assertEqual(len(self.rows("scores")), 6)
-        self.assertEqual(len(self.rows("reliability")), 12)
+        self.assertEqual(len(self.rows("scores")), 12)
+        self.assertEqual(len(self.rows("reliability")), 24)
         self.assertIn("--distortions brightness,tone", self.rows("scores")[0]["command"])
         for picture in self.rows("tsne"):
             self.assertEqual((picture["n"], len(picture["x"]), len(picture["y"])), (24, 24, 24))

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <map>
+
 #include "qact/data/augment.h"
 #include "qact/nn/context_modes.h"
 #include "qact/safetensors/torch/tensors.h"
@@ -45,8 +47,8 @@ double difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max()
 class Inferences : public ::testing::TestWithParam<const char*> {
  protected:
   static const EvaluateFolder& folder() {
-    static const EvaluateFolder with("qact"), without("relu");
-    return std::string(GetParam()) == "qact" ? with : without;
+    static std::map<std::string, EvaluateFolder> folders;
+    return folders.try_emplace(GetParam(), GetParam()).first->second;
   }
 
   Inferences()
@@ -134,7 +136,38 @@ TEST_P(Inferences, DatasetKeepsTheMeanOverAFirstPass) {
   EXPECT_LT(difference(infer_in("dataset"), forward(images(0, 41))), 1e-5);
 }
 
+// The classifiers on embeddings: the quantile classifier ranks among those of the batch, of
+// training, or of all images.
+TEST_P(Inferences, ClassifiersFollow) {
+  how_.mode = "tracked";
+  const Tensor labels = torch::tensor(split_.labels, torch::kLong);
+  const Embedded known{infer(model_, split_, how_, {}).embedding, labels};
+  EXPECT_EQ(classifiers_of(model_), std::vector<std::string>{"head"});
+  model_.classifiers = fit_classifiers(known, known, 3);
+  const std::vector<std::string> names = {"head", "quantile", "logistic"};
+  EXPECT_EQ(classifiers_of(model_), names);
+  for (const std::string mode : {"tracked", "batch", "dataset"}) {
+    how_.mode = mode;
+    const Outputs out = infer(model_, split_, how_, names);
+    const auto plain = [&](const char* name, int64_t first, int64_t last) {
+      nn::set_context_mode(*model_.classifiers.quantile,
+                           mode == "tracked" ? ContextMode::tracked : ContextMode::batch);
+      return probabilities(model_.classifiers, name, out.embedding.slice(0, first, last));
+    };
+    EXPECT_LT(difference(out.probabilities[2], plain("logistic", 0, 41)), 1e-5);
+    const Tensor quantile = mode == "batch"
+                                ? torch::cat({plain("quantile", 0, 10), plain("quantile", 10, 20),
+                                              plain("quantile", 20, 30), plain("quantile", 30, 41)})
+                                : plain("quantile", 0, 41);
+    EXPECT_LT(difference(out.probabilities[1], quantile), 1e-5) << mode;
+  }
+  model_.card.loss = "watershed";
+  expect_in("(quantile, logistic), got head",
+            message_of([&] { check_classifiers(model_, {"head"}); }));
+}
+
 TEST_P(Inferences, LeaveTheModelAsItWas) {
+  how_.copies = 2;
   const auto before = safetensors::state_of(*plain_.network);
   for (const std::string& mode : inference_modes()) infer_in(mode);
   for (const auto& [name, tensor] : safetensors::state_of(*model_.network)) {
