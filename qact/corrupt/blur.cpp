@@ -31,8 +31,8 @@ std::vector<Tap> disk(DefocusConstants constants) {
     }
   }
   correlate(plain.data(), {side, side, 1}, Border::reflect101, alias, smooth.data());
-  std::vector<Tap> taps;
-  for (int i = 0; i < side * side; ++i) {
+  std::vector<Tap> taps;  // its lower half: correlate_mirrored adds the upper
+  for (int i = reach * side; i < side * side; ++i) {
     if (smooth[i] > 1e-9f) taps.push_back({i / side - reach, i % side - reach, smooth[i]});
   }
   return taps;
@@ -67,7 +67,7 @@ Effect defocus_blur(const Setting& setting) {
     const int64_t n = setting.size.values();
     const std::vector<float> values(in, in + n);
     std::vector<float> blurred(n);
-    correlate(values.data(), setting.size, Border::reflect101, taps, blurred.data());
+    correlate_mirrored(values.data(), setting.size, Border::reflect101, taps, blurred.data());
     to_bytes(blurred.data(), n, setting.half(), out);
   };
 }

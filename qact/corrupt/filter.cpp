@@ -16,16 +16,21 @@ namespace {
 
 QACT_WIDER_VECTORS
 void weighted_sum(const float* const* rows, const float* weights, int taps, int n, float* out) {
-  constexpr int kBlock = 32;
+  typedef float Lanes __attribute__((vector_size(32), aligned(4), may_alias));
+  constexpr int kLanes = 8, kBlock = 4 * kLanes;
   int i = 0;
   for (; i + kBlock <= n; i += kBlock) {
-    float sum[kBlock] = {};
+    Lanes first{}, second{}, third{}, fourth{};  // an array would not stay in registers
     for (int t = 0; t < taps; ++t) {
-      const float* row = rows[t] + i;
+      const Lanes* row = reinterpret_cast<const Lanes*>(rows[t] + i);
       const float weight = weights[t];
-      for (int j = 0; j < kBlock; ++j) sum[j] += weight * row[j];
+      first += weight * row[0];
+      second += weight * row[1];
+      third += weight * row[2];
+      fourth += weight * row[3];
     }
-    for (int j = 0; j < kBlock; ++j) out[i + j] = sum[j];
+    Lanes* to = reinterpret_cast<Lanes*>(out + i);
+    to[0] = first, to[1] = second, to[2] = third, to[3] = fourth;
   }
   for (; i < n; ++i) {
     float sum = 0;
@@ -55,6 +60,43 @@ std::vector<float> widen(const float* in, image::Size size, Border border, int l
   return out;
 }
 
+// An image with room beside its rows for what the taps reach.
+struct Widened {
+  int left = 0;
+  int64_t stride;
+  std::vector<float> copy;
+  const float* values;
+
+  Widened(const float* in, image::Size size, Border border, std::span<const Tap> taps) {
+    int right = 0;
+    for (const Tap& tap : taps) {
+      left = std::max(left, -tap.dx);
+      right = std::max(right, tap.dx);
+    }
+    if (left + right > 0) copy = widen(in, size, border, left, right);
+    values = copy.empty() ? in : copy.data();
+    stride = int64_t{left + size.width + right} * size.channels;
+  }
+  const float* row(int y) const { return values + y * stride; }
+};
+
+// row(y, dy): the row that a tap at dy reads for output row y.
+template <class Row>
+void correlate_rows(const Widened& wide, image::Size size, std::span<const Tap> taps, float* out,
+                    const Row& row) {
+  std::vector<const float*> rows(taps.size());
+  std::vector<float> weights(taps.size());
+  for (size_t t = 0; t < taps.size(); ++t) weights[t] = taps[t].weight;
+  const int n = size.width * size.channels;
+  for (int y = 0; y < size.height; ++y) {
+    for (size_t t = 0; t < taps.size(); ++t) {
+      rows[t] = row(y, taps[t].dy) + (wide.left + taps[t].dx) * size.channels;
+    }
+    weighted_sum(rows.data(), weights.data(), static_cast<int>(taps.size()), n,
+                 out + int64_t{y} * n);
+  }
+}
+
 }  // namespace
 
 int border_index_outside(Border border, int i, int n) {
@@ -68,29 +110,29 @@ int border_index_outside(Border border, int i, int n) {
 
 void correlate(const float* in, image::Size size, Border border, std::span<const Tap> taps,
                float* out) {
-  int left = 0, right = 0;
-  for (const Tap& tap : taps) {
-    left = std::max(left, -tap.dx);
-    right = std::max(right, tap.dx);
-  }
-  std::vector<float> wide;
-  if (left + right > 0) {
-    wide = widen(in, size, border, left, right);
-    in = wide.data();
-  }
-  const int64_t stride = int64_t{left + size.width + right} * size.channels;
-  std::vector<const float*> rows(taps.size());
-  std::vector<float> weights(taps.size());
-  for (size_t t = 0; t < taps.size(); ++t) weights[t] = taps[t].weight;
-  for (int y = 0; y < size.height; ++y) {
-    for (size_t t = 0; t < taps.size(); ++t) {
-      rows[t] = in + border_index(border, y + taps[t].dy, size.height) * stride +
-                (left + taps[t].dx) * size.channels;
+  const Widened wide(in, size, border, taps);
+  correlate_rows(wide, size, taps, out, [&](int y, int dy) {
+    return wide.row(border_index(border, y + dy, size.height));
+  });
+}
+
+void correlate_mirrored(const float* in, image::Size size, Border border, std::span<const Tap> taps,
+                        float* out) {
+  const Widened wide(in, size, border, taps);
+  int reach = 0;
+  for (const Tap& tap : taps) reach = std::max(reach, tap.dy);
+  std::vector<float> folded((reach + 1) * wide.stride);
+  int folded_for = -1;
+  correlate_rows(wide, size, taps, out, [&](int y, int dy) -> const float* {
+    for (int k = 1; folded_for != y && k <= reach; ++k) {
+      const float* above = wide.row(border_index(border, y - k, size.height));
+      const float* below = wide.row(border_index(border, y + k, size.height));
+      float* sum = folded.data() + k * wide.stride;
+      for (int64_t i = 0; i < wide.stride; ++i) sum[i] = above[i] + below[i];
     }
-    const int n = size.width * size.channels;
-    weighted_sum(rows.data(), weights.data(), static_cast<int>(taps.size()), n,
-                 out + int64_t{y} * n);
-  }
+    folded_for = y;
+    return dy == 0 ? wide.row(y) : folded.data() + dy * wide.stride;
+  });
 }
 
 std::vector<double> gaussian_weights(double sigma, int radius) {

@@ -31,6 +31,11 @@ struct Tap {
 void correlate(const float* in, image::Size size, Border border, std::span<const Tap> taps,
                float* out);
 
+// The same for taps that mirror each other above and below: given are those of dy >= 0.
+// Mirrored rows are added up first, which halves the work.
+void correlate_mirrored(const float* in, image::Size size, Border border, std::span<const Tap> taps,
+                        float* out);
+
 // exp(-k^2 / 2 sigma^2), k = -radius..radius, normalised.
 std::vector<double> gaussian_weights(double sigma, int radius);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "qact/core/random.h"
 
 namespace qact::corrupt {
@@ -77,6 +79,22 @@ TEST(Filter, GaussianKeepsTheMeanAndSpreadsAPoint) {
   }
   EXPECT_NEAR(sum, 1, 1e-5);
   EXPECT_NEAR(variance, 2.25, 0.01);
+}
+
+// Halves of integers, so that sums are exact in any order.
+TEST(Filter, MirroredTapsStandForBothHalves) {
+  const std::vector<Tap> lower = {{0, 0, 1}, {0, 2, .5f}, {1, -1, 2}, {3, 1, .5f}, {12, 0, 1}};
+  std::vector<Tap> all = lower;
+  for (const Tap& tap : lower) {
+    if (tap.dy > 0) all.push_back({-tap.dy, tap.dx, tap.weight});
+  }
+  for (const image::Size size : {image::Size{32, 32, 3}, {5, 11, 3}, {16, 17, 1}}) {
+    std::vector<float> in = values(size.values()), expected(in.size()), found(in.size());
+    for (float& v : in) v = std::floor(v);
+    correlate(in.data(), size, Border::reflect101, all, expected.data());
+    correlate_mirrored(in.data(), size, Border::reflect101, lower, found.data());
+    EXPECT_EQ(found, expected);
+  }
 }
 
 }  // namespace
