@@ -54,11 +54,10 @@ int32_t heavier(const uint32_t* count, int32_t bins, int32_t limit, int32_t* fou
   const I limits = all<I>(limit);
   int32_t total = 0;
   for (int32_t b = 0; b < bins; b += 16) {
-    uint32_t over = negative_lanes(limits - load<I>((const int32_t*)count + b));
-    for (; over; over &= over - 1) {
-      const int32_t at = b + __builtin_ctz(over);
-      if (at < bins) found[total++] = at;
-    }
+    const int32_t* from = (const int32_t*)count + b;
+    const I c = bins - b < 16 ? load_some<I>(from, bins - b, 0) : load<I>(from);
+    uint32_t over = negative_lanes(limits - c);
+    for (; over; over &= over - 1) found[total++] = b + __builtin_ctz(over);
   }
   return total;
 }
