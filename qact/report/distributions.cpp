@@ -10,6 +10,7 @@ namespace qact::report {
 namespace {
 
 constexpr size_t kMostPanels = 9;
+constexpr size_t kBins = 30;  // at most: neurons of a dense layer have few values
 constexpr int kAllChannels = -1;
 constexpr int kKept = -1;  // as severity: what was kept from training
 
@@ -32,9 +33,17 @@ Histogram read(const results::Row& row) {
           row.at("severity").is_null() ? kKept : results::field<int>(row, "severity")};
 }
 
+std::vector<int64_t> coarser(const std::vector<int64_t>& counts) {
+  const size_t merged = (counts.size() + kBins - 1) / kBins;
+  if (merged < 2 || counts.size() % merged != 0) return counts;
+  std::vector<int64_t> sums(counts.size() / merged, 0);
+  for (size_t b = 0; b < counts.size(); ++b) sums[b / merged] += counts[b];
+  return sums;
+}
+
 void add_values(const Histogram& histogram, Json& values) {
   const results::Row& row = *histogram.row;
-  const auto counts = results::field<std::vector<int64_t>>(row, "counts");
+  const auto counts = coarser(results::field<std::vector<int64_t>>(row, "counts"));
   const auto low = results::field<double>(row, "low"), high = results::field<double>(row, "high");
   const int64_t outside = row.value("below", int64_t{0}) + row.value("above", int64_t{0});
   const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), outside));
