@@ -8,8 +8,9 @@
 
 namespace qact::nn {
 
-// qact, relu, prelu or selu, for `channels` channels in dimension 1. qact comes with its
-// norms and its default options. Throws for any other name, listing those that exist.
+// qact, relu, prelu, selu or bn-relu (BatchNorm, then ReLU), for `channels` channels in
+// dimension 1. qact comes with its norms and its default options. Throws for any other name,
+// listing those that exist.
 torch::nn::AnyModule make_activation(const std::string& name, int64_t channels);
 
 std::vector<std::string> activation_names();

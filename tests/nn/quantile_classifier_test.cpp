@@ -160,16 +160,20 @@ TEST(QuantileClassifier, RefusesWhatItCannotUse) {
 
 TEST(ActivationFactory, MakesEachByName) {
   torch::manual_seed(5);
-  EXPECT_EQ(nn::activation_names(), (std::vector<std::string>{"qact", "relu", "prelu", "selu"}));
+  EXPECT_EQ(nn::activation_names(),
+            (std::vector<std::string>{"qact", "relu", "prelu", "selu", "bn-relu"}));
   const torch::Tensor x = torch::randn({6, 3, 4, 4});
   for (const std::string& name : nn::activation_names()) {
     torch::nn::AnyModule activation = nn::make_activation(name, 3);
     EXPECT_EQ(activation.forward(x).sizes(), x.sizes()) << name;
   }
   EXPECT_TRUE(torch::equal(nn::make_activation("relu", 3).forward(x), torch::relu(x)));
+  const torch::Tensor normed = nn::make_activation("bn-relu", 3).forward(x);
+  EXPECT_TRUE(torch::equal(normed, torch::relu(torch::nn::BatchNorm2d(3)->forward(x))));
+  EXPECT_EQ(nn::make_activation("bn-relu", 3).forward(x.select(3, 0).select(2, 0)).dim(), 2);
   EXPECT_EQ(nn::make_activation("prelu", 3).ptr()->parameters()[0].numel(), 3);
   EXPECT_EQ(message_of([] { nn::make_activation("gelu", 3); }),
-            "[make_activation] expected one of qact, relu, prelu, selu, got 'gelu'");
+            "[make_activation] expected one of qact, relu, prelu, selu, bn-relu, got 'gelu'");
 }
 
 }  // namespace
