@@ -53,6 +53,7 @@ double milliseconds_of(const std::function<void()>& work);
 void layer(const Settings& settings, Report& report);
 void layer_cuda(const Settings& settings, Report& report);
 void curve(const Settings& settings, Report& report);
+void train_step(const Settings& settings, Report& report);
 void loader(const Settings& settings, Report& report);
 void distortion(const Settings& settings, Report& report);
 

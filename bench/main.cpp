@@ -23,6 +23,7 @@ const Benchmark kBenchmarks[] = {
     {"cuda", "the fused layer on a GPU, where there is one", qact::bench::layer_cuda},
 #endif
     {"curve", "its cost per element as the context grows", qact::bench::curve},
+    {"train_step", "a step of training ResNet18 (GPU) and LeNet (CPU)", qact::bench::train_step},
     {"loader", "augmented images per second on one core", qact::bench::loader},
     {"distortion", "distortions of images next to imagecorruptions", qact::bench::distortion},
 };

@@ -1,0 +1,165 @@
+// A training step of a whole network, next to the same network with ReLU, and with BatchNorm +
+// ReLU where QAct is: ResNet18 on a GPU, where there is one, LeNet on the CPU.
+#include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "bench/bench.h"
+#include "qact/losses/loss.h"
+#include "qact/models/autocast.h"
+#include "qact/models/network.h"
+#include "qact/run/optimiser.h"
+
+namespace qact::bench {
+namespace {
+
+struct Precision {
+  const char *dtype, *layout;
+  bool mixed, channels_last;
+};
+
+class Training {
+ public:
+  Training(const std::string& model, const models::Options& options, int64_t batch,
+           torch::Device device, const Precision& precision, bool checkpoint = false)
+      : precision_(precision), device_(device), network_(make(model, options, device)) {
+    torch::manual_seed(2);
+    const int64_t side = options.image_size;
+    images_ = torch::randn({batch, options.channels, side, side}).to(device);
+    labels_ = torch::randint(options.classes, {batch}).to(device);
+    if (precision.channels_last) {
+      constexpr auto kLayout = torch::MemoryFormat::ChannelsLast;
+      images_ = images_.contiguous(kLayout);
+      for (torch::Tensor& p : network_->parameters()) {
+        if (p.dim() == 4) p.set_data(p.contiguous(kLayout));
+      }
+    }
+    if (checkpoint) network_->checkpoint_activations();
+    optimiser_ = std::make_unique<run::Optimiser>(run::TrainConfig(), *network_);
+    if (!std::isfinite(step().item<double>())) {
+      throw std::runtime_error("[train_step] expected a finite loss, got another");
+    }
+  }
+
+  torch::Tensor step() {
+    const models::Output output = forward();
+    core::Random random(0, 0);
+    const torch::Tensor loss = loss_.value({output.embedding, output.logits, labels_}, random);
+    optimiser_->zero_grad();
+    loss.backward();
+    optimiser_->step(1e-3);
+    return loss;
+  }
+
+  // Milliseconds of a step; on a GPU of several in a row, as a run has them.
+  std::vector<double> timed() {
+    const int steps = device_.is_cuda() ? 10 : 1;
+    const double ms = milliseconds_of([&] {
+      for (int i = 0; i < steps; ++i) step();
+      if (device_.is_cuda()) torch::cuda::synchronize();
+    });
+    return {ms / steps};
+  }
+
+ private:
+  static std::shared_ptr<models::Network> make(const std::string& model,
+                                               const models::Options& options,
+                                               torch::Device device) {
+    torch::manual_seed(1);
+    const auto network = models::make(model, options);
+    network->to(device);
+    return network;
+  }
+
+  models::Output forward() {
+    const models::Autocast autocast(device_.type(), precision_.mixed);
+    return network_->forward(images_);
+  }
+
+  const Precision precision_;
+  const torch::Device device_;
+  const std::shared_ptr<models::Network> network_;
+  const losses::Loss loss_ = losses::make("cross-entropy");
+  torch::Tensor images_, labels_;
+  std::unique_ptr<run::Optimiser> optimiser_;
+};
+
+void compare(const std::string& model, models::Options options, int64_t batch, torch::Device device,
+             const Precision& precision, int repeats, Report& report) {
+  const auto training = [&](const char* activation) {
+    options.activation = activation;
+    auto made = std::make_shared<Training>(model, options, batch, device, precision);
+    return [made] { return made->timed(); };
+  };
+  const auto times = interleave({training("qact"), training("relu"), training("bn-relu")}, repeats);
+  const std::string pass = model + " " + options.placement;
+  const char* peers[] = {"ReLU", "BatchNorm + ReLU"};
+  for (int peer = 0; peer < 2; ++peer) {
+    report.add({"train_step",
+                {batch, options.channels, options.image_size, options.image_size},
+                precision.dtype,
+                precision.layout,
+                pass,
+                times[0][0],
+                peers[peer],
+                times[1 + peer][0],
+                peers[peer],
+                device.is_cuda() ? "cuda" : "cpu"});
+  }
+}
+
+// What --checkpoint-activations saves.
+void peak_memory(torch::Device device, Report& report) {
+  constexpr int64_t kBatch = 1024;
+  auto* const allocator = c10::getDeviceAllocator(device.type());
+  for (const char* activation : {"relu", "qact"}) {
+    double bytes[2];
+    for (const bool checkpoint : {false, true}) {
+      const Precision plain{"float32", "contiguous", false, false};
+      Training training("resnet18", {.activation = activation}, kBatch, device, plain, checkpoint);
+      torch::cuda::synchronize();
+      allocator->resetPeakStats(0);
+      training.step();
+      torch::cuda::synchronize();
+      bytes[checkpoint] = static_cast<double>(allocator->getDeviceStats(0).allocated_bytes[0].peak);
+    }
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "         resnet18 %s, batch %lld: peak memory %.2f GiB, %.2f with activations "
+                  "checkpointed (%.2f)",
+                  activation, static_cast<long long>(kBatch), bytes[0] / 0x1p30, bytes[1] / 0x1p30,
+                  bytes[1] / bytes[0]);
+    report.say(line);
+  }
+}
+
+void on_gpu(const Settings& settings, Report& report) {
+  const torch::Device device(torch::kCUDA);
+  at::globalContext().setAllowTF32CuBLAS(true);
+  at::globalContext().setAllowTF32CuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(true);
+  const Precision precisions[] = {{"float32", "contiguous", false, false},
+                                  {"bfloat16", "channels_last", true, true}};
+  for (const int64_t batch : {128, 512}) {
+    for (const Precision& precision : precisions) {
+      for (const char* placement : {"reference", "early"}) {
+        compare("resnet18", {.placement = placement}, batch, device, precision, settings.repeats,
+                report);
+      }
+    }
+  }
+  peak_memory(device, report);
+}
+
+}  // namespace
+
+void train_step(const Settings& settings, Report& report) {
+  if (torch::cuda::is_available()) on_gpu(settings, report);
+  compare("lenet", {.channels = 1, .image_size = 28}, 128, torch::kCPU,
+          {"float32", "contiguous", false, false}, settings.repeats, report);
+}
+
+}  // namespace qact::bench
