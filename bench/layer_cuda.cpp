@@ -113,6 +113,7 @@ double peak_mib(Layer layer, const torch::Tensor& input, const torch::Tensor& gr
 
 void time_case(const torch::Tensor& x, const char* dtype, const char* layout,
                const Settings& settings, double bandwidth, Report& report) {
+  validate(x);
   const torch::Tensor grad = torch::randn_like(x);
   nn::QuantileActivation ours(x.size(1));
   BatchNormRelu peer(x.size(1));

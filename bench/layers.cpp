@@ -10,7 +10,7 @@ namespace qact::bench {
 namespace {
 
 std::vector<double> channel(const torch::Tensor& x, int64_t c) {
-  const torch::Tensor flat = x.detach().select(1, c).to(torch::kDouble).contiguous();
+  const torch::Tensor flat = x.detach().select(1, c).to(torch::kCPU, torch::kDouble).contiguous();
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
@@ -20,14 +20,17 @@ void require(bool holds, const char* what, double value) {
                            "got an error of " + std::to_string(value));
 }
 
-// Output and gradient of one channel against the oracle, which is quadratic in the size of
-// the context: a few images are enough.
+}  // namespace
+
+// The oracle is quadratic in the size of the context: a few images are enough.
 void validate(const torch::Tensor& all) {
   const int64_t per_image = all.numel() / all.size(0) / all.size(1);
   const int64_t images = std::min<int64_t>(all.size(0), std::max<int64_t>(1, 2048 / per_image));
   const torch::Tensor x = all.narrow(0, 0, images).detach().requires_grad_(true);
   const torch::Tensor grad = torch::randn_like(x);
-  const torch::Tensor y = nn::QuantileActivation(x.size(1))->forward(x);
+  nn::QuantileActivation layer(x.size(1));
+  layer->to(x.device());
+  const torch::Tensor y = layer->forward(x);
   y.backward(grad);
 
   const auto values = channel(x, 0), found = channel(y, 0), found_grad = channel(x.grad(), 0);
@@ -44,8 +47,6 @@ void validate(const torch::Tensor& all) {
   require(off <= 2.5 + rounding / level, "outputs", off);
   require(std::sqrt(error / norm) <= 0.05 + rounding, "gradients", std::sqrt(error / norm));
 }
-
-}  // namespace
 
 std::vector<std::vector<double>> time_side_by_side(const torch::Tensor& x, int repeats) {
   validate(x);
