@@ -84,7 +84,7 @@ TEST(Classifiers, AreKeptInTheModelsFile) {
     const Classifiers fitted =
         fit_classifiers({x, labels}, {x, labels}, 4, {.seed = 2, .prior = prior});
     const auto path = scratch.path / "model.safetensors";
-    save_model(path, *network, {.model = "mlp", .options = network->options()}, fitted);
+    save_model(path, *network, {.model = "mlp", .options = network->options(), .normalisation = {}}, fitted);
     const Model loaded = load_model(path);
     for (const std::string& name : classifier_names()) {
       EXPECT_TRUE(

@@ -10,7 +10,7 @@
 namespace qact::run {
 namespace {
 
-ToyOptions quick() {
+ToyOptions quick_toy() {
   ToyOptions options;
   options.seeds = 2;
   options.steps = 5;
@@ -22,7 +22,7 @@ ToyOptions quick() {
 }
 
 TEST(Toy, RepeatsWhateverTheNumberOfThreads) {
-  ToyOptions options = quick();
+  ToyOptions options = quick_toy();
   const results::Rows once = run_toy(options);
   EXPECT_EQ(run_toy(options), once);
   for (const int threads : {2, 5}) {
@@ -39,7 +39,7 @@ TEST(Toy, LossesStayWhatTheyWere) {
       {"monotone batchnorm", 0.6740}, {"monotone batchnorm_relu", 0.6709},
       {"monotone qact", 0.6716},      {"monotone qact_without_norm", 0.6724},
   };
-  for (const auto& score : results::toy_scores(run_toy(quick()))) {
+  for (const auto& score : results::toy_scores(run_toy(quick_toy()))) {
     if (score.seed != 0) continue;
     const auto found = golden.find(score.experiment + " " + score.network);
     ASSERT_NE(found, golden.end()) << score.network;
@@ -48,13 +48,13 @@ TEST(Toy, LossesStayWhatTheyWere) {
 }
 
 TEST(Toy, SeedsDiffer) {
-  const auto scores = results::toy_scores(run_toy(quick()), "circle");
+  const auto scores = results::toy_scores(run_toy(quick_toy()), "circle");
   ASSERT_EQ(scores.size(), 6u);
   EXPECT_NE(scores[4].correct, scores[5].correct);
 }
 
 TEST(Toy, AFirstExperimentDoesNotChangeTheSecond) {
-  ToyOptions options = quick();
+  ToyOptions options = quick_toy();
   const auto both = results::toy_scores(run_toy(options), "monotone");
   options.experiments = {"monotone"};
   const auto alone = results::toy_scores(run_toy(options));
@@ -82,20 +82,20 @@ TEST(Toy, LearnsWhatOnlyAContextTells) {
 
 TEST(Toy, ProgressGrowsToOneAndMayStopTheRun) {
   double last = 0;
-  run_toy(quick(), [&](double share) {
+  run_toy(quick_toy(), [&](double share) {
     EXPECT_GE(share, last);
     last = share;
     return true;
   });
   EXPECT_EQ(last, 1.0);
-  ToyOptions endless = quick();
+  ToyOptions endless = quick_toy();
   endless.steps = 1'000'000;
   EXPECT_THROW(run_toy(endless, [](double) { return false; }), Interrupted);
 }
 
 TEST(Toy, RefusesWhatMakesNoSense) {
   const auto refused = [](auto change) {
-    ToyOptions options = quick();
+    ToyOptions options = quick_toy();
     change(options);
     EXPECT_THROW(run_toy(options), std::invalid_argument);
   };
