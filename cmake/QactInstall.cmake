@@ -7,7 +7,7 @@ set_target_properties(qact PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS qact EXPORT qactTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT qactTargets NAMESPACE qact:: DESTINATION "${package}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/qact" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN autograd EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE PATTERN autograd EXCLUDE)
 
 # A C++ library fits the torch that it was built with, patch releases aside.
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" qact_torch_release "${QactTorch_VERSION}")

@@ -1,18 +1,16 @@
 // A folder that is gone when the test ends, and files in it.
 #pragma once
 
-#include <unistd.h>
 #include <zlib.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "qact/image/codec.h"
 #include "tests/image/fixtures.h"
+#include "tests/results/scratch_folder.h"
 
 namespace qact::test {
 
@@ -21,18 +19,11 @@ using Buffer = std::vector<uint8_t>;
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "qact-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("[test] cannot make " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return scratch_.path; }
+  fs::path operator/(const std::string& name) const { return scratch_.path / name; }
 
  private:
-  fs::path path_;
+  ScratchFolder scratch_;
 };
 
 inline void put(const fs::path& path, const Buffer& bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 namespace qact {
@@ -10,7 +11,8 @@ namespace qact {
 struct ScratchFolder {
   ScratchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "qact_test_XXXXXX").string();
-    path = mkdtemp(name.data());
+    if (!mkdtemp(name.data())) throw std::runtime_error("[test] cannot make " + name);
+    path = name;
   }
   ~ScratchFolder() { std::filesystem::remove_all(path); }
   ScratchFolder(const ScratchFolder&) = delete;

@@ -3,42 +3,17 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
-#include "qact/core/quantile.h"
-#include "qact/ops/border.h"
+#include "qact/ops/operands.h"
 
 namespace qact::ops {
 namespace {
-
-// What both directions hand to core, and the tensors that must outlive the call.
-struct Operands {
-  Folded x;
-  at::Tensor quantiles;
-  FoldedVector scale, shift, out_scale;
-
-  template <class Call>
-  void fill(Call& call) const {
-    call.levels = static_cast<int>(quantiles.size(1));
-    call.shape = x.shape;
-    call.x = x.view;
-    call.scale = scale.vector;
-    call.shift = shift.vector;
-    call.out_scale = out_scale.vector;
-    call.quantiles = quantiles.const_data_ptr<double>();
-  }
-};
-
-Operands fold_operands(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
-                       const MaybeTensor& shift, const MaybeTensor& out_scale) {
-  check_values("quantile_apply", x);
-  return {fold(x), quantiles.to(at::kDouble).contiguous(), fold_vector(scale), fold_vector(shift),
-          fold_vector(out_scale)};
-}
 
 at::Tensor cpu_apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
                      const MaybeTensor& shift, const MaybeTensor& out_scale,
                      const MaybeTensor& out_shift, double bandwidth, bool quantised) {
   check_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth);
-  const Operands operands = fold_operands(x, quantiles, scale, shift, out_scale);
+  check_values("quantile_apply", x);
+  const ApplyOperands operands(fold(x), quantiles, scale, shift, out_scale);
   const FoldedVector last = fold_vector(out_shift);
   const Output y(x);
   core::QuantileApply call;
@@ -57,7 +32,8 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
                                                   const MaybeTensor& out_scale, double bandwidth) {
   check_apply(x, quantiles, scale, shift, out_scale, {}, bandwidth);
   check_like("quantile_apply_backward", "grad_y", grad_y, x);
-  const Operands operands = fold_operands(x, quantiles, scale, shift, out_scale);
+  check_values("quantile_apply", x);
+  const ApplyOperands operands(fold(x), quantiles, scale, shift, out_scale);
   const Folded grad = fold(grad_y);
   const Output grad_x(x);
   at::Tensor affine = at::empty({x.size(1), 4}, x.options().dtype(at::kDouble));

@@ -3,8 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
-#include "qact/core/context.h"
-#include "qact/ops/border.h"
+#include "qact/ops/operands.h"
 
 namespace qact::ops {
 namespace {
@@ -25,29 +24,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
               describe(x));
   const Folded in = fold(x);
   const Output out(x);
-  const FoldedVector w1 = fold_vector(weight_in), b1 = fold_vector(bias_in);
-  const FoldedVector w2 = fold_vector(weight_out), b2 = fold_vector(bias_out);
-  at::Tensor level = at::empty({channels, per_channel}, x.options().dtype(at::kByte));
-  at::Tensor stats = at::empty({channels, core::kLayerStats}, x.options().dtype(at::kDouble));
-  at::Tensor density = at::empty({0}, x.options().dtype(at::kInt));
-  at::Tensor context = at::empty({0}, x.options().dtype(at::kLong));
-  if (need_density) density.resize_({channels, core::kDensityNodes});
-  if (track) context.resize_({channels, core::kContextBins});
-
+  LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
   call.eps = eps;
   call.shape = in.shape;
   call.x = in.view;
   call.y = out.view();
-  call.level = level.data_ptr<uint8_t>();
-  call.weight_in = w1.vector;
-  call.bias_in = b1.vector;
-  call.weight_out = w2.vector;
-  call.bias_out = b2.vector;
-  call.density = need_density ? density.data_ptr<int32_t>() : nullptr;
-  call.stats = stats.data_ptr<double>();
-  call.context = track ? context.data_ptr<int64_t>() : nullptr;
+  operands.fill(call);
   core::layer_forward(call, cpu_execution());
-  return {out.take(), level, density, stats, context};
+  return {out.take(), operands.level, operands.density, operands.stats, operands.context};
 }
 
 std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
@@ -59,9 +43,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   check_values("quantile_layer_backward", x);
   const Folded in = fold(x), grad = fold(grad_y);
   const Output grad_x(x);
-  const FoldedVector w1 = fold_vector(weight_in), w2 = fold_vector(weight_out);
-  const at::Tensor level_rows = level.contiguous(), density_rows = density.contiguous();
-  const at::Tensor stats_rows = stats.contiguous();
+  const LayerSaved saved(level, density, stats, weight_in, weight_out);
   at::Tensor affine = at::empty({x.size(1), 4}, x.options().dtype(at::kDouble));
   core::LayerBackward call;
   call.levels = static_cast<int>(levels);
@@ -69,11 +51,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   call.shape = in.shape;
   call.grad_y = grad.view;
   call.x = in.view;
-  call.level = level_rows.const_data_ptr<uint8_t>();
-  call.weight_in = w1.vector;
-  call.weight_out = w2.vector;
-  call.density = density_rows.const_data_ptr<int32_t>();
-  call.stats = stats_rows.const_data_ptr<double>();
+  saved.fill(call);
   call.grad_x = grad_x.view();
   call.grad_affine = affine.data_ptr<double>();
   core::layer_backward(call, cpu_execution());

@@ -5,34 +5,10 @@
 #include <torch/library.h>
 
 #include "qact/ops/cuda/operands.h"
+#include "qact/ops/operands.h"
 
 namespace qact::ops {
 namespace {
-
-// What both directions hand to core, and the tensors that must outlive the call.
-struct Operands {
-  Folded x;
-  at::Tensor quantiles;
-  FoldedVector scale, shift, out_scale;
-
-  template <class Call>
-  void fill(Call& call) const {
-    call.levels = static_cast<int>(quantiles.size(1));
-    call.shape = x.shape;
-    call.x = x.view;
-    call.scale = scale.vector;
-    call.shift = shift.vector;
-    call.out_scale = out_scale.vector;
-    call.quantiles = quantiles.const_data_ptr<double>();
-  }
-};
-
-Operands fold_operands(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
-                       const MaybeTensor& shift, const MaybeTensor& out_scale) {
-  check_values("quantile_apply", x);
-  return {fold_readable(x), quantiles.to(at::kDouble).contiguous(), fold_vector(scale),
-          fold_vector(shift), fold_vector(out_scale)};
-}
 
 at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
                  const MaybeTensor& shift, const MaybeTensor& out_scale,
@@ -44,7 +20,8 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTe
                  quantised)
         .to(at::kDouble);
   }
-  const Operands operands = fold_operands(x, quantiles, scale, shift, out_scale);
+  check_values("quantile_apply", x);
+  const ApplyOperands operands(fold_readable(x), quantiles, scale, shift, out_scale);
   const FoldedVector last = fold_vector(out_shift);
   const CudaOutput y(x, operands.x);
   core::QuantileApply call;
@@ -69,7 +46,8 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
                                            scale, shift, out_scale, bandwidth);
     return {grad_x.to(at::kDouble), affine.to(at::kDouble)};
   }
-  const Operands operands = fold_operands(x, quantiles, scale, shift, out_scale);
+  check_values("quantile_apply", x);
+  const ApplyOperands operands(fold_readable(x), quantiles, scale, shift, out_scale);
   const Folded grad = fold_alike(grad_y, operands.x);
   const CudaOutput grad_x(x, operands.x);
   at::Tensor affine = at::empty({4, x.size(1)}, x.options().dtype(at::kFloat));

@@ -5,8 +5,8 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/library.h>
 
-#include "qact/core/context.h"
 #include "qact/ops/cuda/operands.h"
+#include "qact/ops/operands.h"
 
 namespace qact::ops {
 namespace {
@@ -35,31 +35,15 @@ Forward forward(const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTe
   }
   const Folded in = fold_readable(x);
   const CudaOutput y(x, in);
-  const FoldedVector w1 = fold_vector(weight_in), b1 = fold_vector(bias_in);
-  const FoldedVector w2 = fold_vector(weight_out), b2 = fold_vector(bias_out);
-  at::Tensor level = at::empty({channels, per_channel}, x.options().dtype(at::kByte));
-  at::Tensor stats = at::empty({channels, core::kLayerStats}, x.options().dtype(at::kDouble));
-  at::Tensor density =
-      at::empty({need_density ? channels : 0, core::kDensityNodes}, x.options().dtype(at::kInt));
-  at::Tensor context =
-      at::empty({track ? channels : 0, core::kContextBins}, x.options().dtype(at::kLong));
+  LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
   call.eps = eps;
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();
-  call.level = level.data_ptr<uint8_t>();
-  call.weight_in = w1.vector;
-  call.bias_in = b1.vector;
-  call.weight_out = w2.vector;
-  call.bias_out = b2.vector;
-  call.density = need_density ? density.data_ptr<int32_t>() : nullptr;
-  call.stats = stats.data_ptr<double>();
-  call.context = track ? context.data_ptr<int64_t>() : nullptr;
+  operands.fill(call);
   const CudaStream on = cuda_stream(x, core::cuda::layer_forward_scratch(call));
   core::cuda::layer_forward(call, on.stream);
-  if (!need_density) density = density.flatten();
-  if (!track) context = context.flatten();
-  return {y.take(), level, density, stats, context};
+  return {y.take(), operands.level, operands.density, operands.stats, operands.context};
 }
 
 std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
@@ -77,7 +61,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   }
   const Folded in = fold_readable(x), grad = fold_alike(grad_y, in);
   const CudaOutput grad_x(x, in);
-  const FoldedVector w1 = fold_vector(weight_in), w2 = fold_vector(weight_out);
+  const LayerSaved saved(level, density, stats, weight_in, weight_out);
   at::Tensor affine = at::empty({4, x.size(1)}, x.options().dtype(at::kFloat));
   core::LayerBackward call;
   call.levels = static_cast<int>(levels);
@@ -85,11 +69,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   call.shape = in.shape;
   call.grad_y = grad.view;
   call.x = in.view;
-  call.level = level.const_data_ptr<uint8_t>();
-  call.weight_in = w1.vector;
-  call.weight_out = w2.vector;
-  call.density = density.const_data_ptr<int32_t>();
-  call.stats = stats.const_data_ptr<double>();
+  saved.fill(call);
   call.grad_x = grad_x.view();
   const CudaStream on = cuda_stream(x, core::cuda::layer_backward_scratch(call));
   core::cuda::layer_backward(call, affine.data_ptr<float>(), on.stream);

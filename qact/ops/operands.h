@@ -1,0 +1,96 @@
+// The operands of the fused layer and of given quantiles as core takes them, on any device,
+// and the tensors that must outlive the call.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "qact/core/context.h"
+#include "qact/core/quantile.h"
+#include "qact/ops/border.h"
+
+namespace qact::ops {
+
+// The fused layer's vectors, and what its forward pass leaves beside y.
+struct LayerOperands {
+  FoldedVector weight_in, bias_in, weight_out, bias_out;
+  at::Tensor level, density, stats, context;
+
+  LayerOperands(const at::Tensor& x, const MaybeTensor& w1, const MaybeTensor& b1,
+                const MaybeTensor& w2, const MaybeTensor& b2, bool need_density, bool track)
+      : weight_in(fold_vector(w1)),
+        bias_in(fold_vector(b1)),
+        weight_out(fold_vector(w2)),
+        bias_out(fold_vector(b2)) {
+    const int64_t channels = x.size(1);
+    const auto options = x.options();
+    const auto table = [&](bool wanted, int64_t columns, at::ScalarType type) {
+      return wanted ? at::empty({channels, columns}, options.dtype(type))
+                    : at::empty({0}, options.dtype(type));
+    };
+    level = table(true, x.numel() / channels, at::kByte);
+    stats = table(true, core::kLayerStats, at::kDouble);
+    density = table(need_density, core::kDensityNodes, at::kInt);
+    context = table(track, core::kContextBins, at::kLong);
+  }
+
+  void fill(core::LayerForward& call) {
+    call.level = level.data_ptr<uint8_t>();
+    call.weight_in = weight_in.vector;
+    call.bias_in = bias_in.vector;
+    call.weight_out = weight_out.vector;
+    call.bias_out = bias_out.vector;
+    call.density = density.numel() > 0 ? density.data_ptr<int32_t>() : nullptr;
+    call.stats = stats.data_ptr<double>();
+    call.context = context.numel() > 0 ? context.data_ptr<int64_t>() : nullptr;
+  }
+};
+
+// What the fused layer's backward pass was handed by its forward pass.
+struct LayerSaved {
+  at::Tensor level, density, stats;
+  FoldedVector weight_in, weight_out;
+
+  LayerSaved(const at::Tensor& level_, const at::Tensor& density_, const at::Tensor& stats_,
+             const MaybeTensor& w1, const MaybeTensor& w2)
+      : level(level_.contiguous()),
+        density(density_.contiguous()),
+        stats(stats_.contiguous()),
+        weight_in(fold_vector(w1)),
+        weight_out(fold_vector(w2)) {}
+
+  void fill(core::LayerBackward& call) const {
+    call.level = level.const_data_ptr<uint8_t>();
+    call.weight_in = weight_in.vector;
+    call.weight_out = weight_out.vector;
+    call.density = density.const_data_ptr<int32_t>();
+    call.stats = stats.const_data_ptr<double>();
+  }
+};
+
+// What both directions of quantile_apply hand to core.
+struct ApplyOperands {
+  Folded x;
+  at::Tensor quantiles;
+  FoldedVector scale, shift, out_scale;
+
+  ApplyOperands(Folded folded, const at::Tensor& q, const MaybeTensor& a, const MaybeTensor& b,
+                const MaybeTensor& c)
+      : x(std::move(folded)),
+        quantiles(q.to(at::kDouble).contiguous()),
+        scale(fold_vector(a)),
+        shift(fold_vector(b)),
+        out_scale(fold_vector(c)) {}
+
+  template <class Call>
+  void fill(Call& call) const {
+    call.levels = static_cast<int>(quantiles.size(1));
+    call.shape = x.shape;
+    call.x = x.view;
+    call.scale = scale.vector;
+    call.shift = shift.vector;
+    call.out_scale = out_scale.vector;
+    call.quantiles = quantiles.const_data_ptr<double>();
+  }
+};
+
+}  // namespace qact::ops
