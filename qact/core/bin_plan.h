@@ -73,6 +73,15 @@ struct BinPlan {
   static constexpr double kMostBins = 16384;
 };
 
+// The first number with z >= 0 in the order of z, given the nearest to z = 0: far from 0,
+// where neighbours lie wide apart, many values may equal it.
+template <class Real>
+QACT_HD inline Real first_not_negative(const Norm& norm, Real nearest) {
+  constexpr Real kFar = std::numeric_limits<Real>::max();
+  if (norm.z(nearest) >= 0) return nearest;
+  return std::nextafter(nearest, norm.scale > 0 ? kFar : -kFar);
+}
+
 template <class Real>
 QACT_HD inline bool BinPlan<Real>::make(const Summary<Real>& s, const Norm& norm, double bandwidth,
                                         double most) {
@@ -97,7 +106,7 @@ QACT_HD inline bool BinPlan<Real>::make(const Summary<Real>& s, const Norm& norm
   const bool zero_inside = s.low <= zero && zero <= s.high;
   const Real lowest = norm.scale > 0 ? s.low : s.high;  // in the order of z
   const Real highest = norm.scale > 0 ? s.high : s.low;
-  map.origin = zero_inside ? static_cast<Real>(zero) : lowest;
+  map.origin = zero_inside ? first_not_negative(norm, static_cast<Real>(zero)) : lowest;
   map.scale = static_cast<Real>((norm.scale > 0 ? 1 : -1) * (wanted - 1) / range);
   if (!std::isfinite(map.scale) || std::abs(map.scale) < std::numeric_limits<Real>::min()) {
     return false;

@@ -31,12 +31,12 @@ struct Walk {
 template <class T>
 __global__ void __launch_bounds__(256)
     write_plain(Values<T> x, int64_t channel_stride, Results<T> y, Results<T> density, Walk walk,
-                const LevelMap* maps, const int32_t* nodes, const LayerStats* stats, int levels) {
+                const PassMap* maps, const int32_t* nodes, const LayerStats* stats, int levels) {
   walk.for_each([&](uint32_t channel, uint32_t i) {
     Values<T> values = x;
     values.data += channel * channel_stride;
     const float v = values[i];
-    const LevelMap& map = maps[channel];
+    const PassMap& map = maps[channel];
     const int k = isnan(v) ? 0 : level_of(v, map, map.level, map.threshold, levels);
     y.at(channel, i) =
         from_float<T>(isnan(v) ? v : __fdiv_rn(static_cast<float>(k), static_cast<float>(levels)));
@@ -62,7 +62,7 @@ size_t tables(const ActivationForward& call) {
 
 size_t activation_forward_scratch(const ActivationForward& call) {
   if (counted(call.shape, call.quantile)) return 0;
-  return tables(call) + Passes(call.shape, call.x).scratch();
+  return tables(call) + Passes(call.shape, call.x, call.quantile).scratch();
 }
 
 void activation_forward(const ActivationForward& call, const Stream& stream) {
@@ -76,16 +76,15 @@ void activation_forward(const ActivationForward& call, const Stream& stream) {
       small.plain = true;
       small.y = y;
       small.density = density;
-      return run_one_block<T>(kWhat, call.shape, call.x, small, solve, stream);
+      return run_counted<T>(kWhat, call.shape, call.x, small, solve, stream);
     }
     char* scratch = static_cast<char*>(stream.scratch);
     solve.stats = reinterpret_cast<double*>(scratch);
     int32_t* nodes = reinterpret_cast<int32_t*>(scratch + sizeof(LayerStats) * call.shape.channels);
     if (call.density) solve.density = nodes;
-    solve.nodes = kMostNodes;
-    const Passes passes(call.shape, call.x);
-    const LevelMap* maps =
-        passes.solve<T>(kWhat, call.x, solve, {stream.handle, scratch + tables(call)});
+    const Passes passes(call.shape, call.x, call.quantile);
+    const PassMap* maps =
+        passes.solve<T, kMostNodes>(kWhat, call.x, solve, {stream.handle, scratch + tables(call)});
     const Walk walk{order_of(call.shape, call.x) == Order::columns,
                     static_cast<uint32_t>(call.shape.context_size()),
                     static_cast<uint32_t>(call.shape.channels)};

@@ -1,4 +1,5 @@
-// The kernels of the fused layer's backward pass.
+// The kernels of the fused layer's backward pass. Those over columns are in
+// backward_columns.cuh.
 #pragma once
 
 #include "qact/core/cuda/block.cuh"
@@ -117,7 +118,6 @@ template <int kSize, class T, class Visit>
 __device__ inline void for_each_gradient(const GradCall<T>& call, const Extent& extent,
                                          uint32_t channel, const Visit& visit) {
   for_each_pack<kSize>(extent, blockIdx.x, [&](uint32_t image, uint32_t place, uint32_t index) {
-    using Values = Pack<T, kSize>;
     const auto dy = load<kSize>(call.dy + row_offset(call.dy_layout, channel, image, place));
     const auto x = load<kSize>(call.x + row_offset(call.x_layout, channel, image, place));
     const auto level = load<kSize>(call.level + static_cast<int64_t>(channel) * extent.n + index);
@@ -178,101 +178,6 @@ __global__ void __launch_bounds__(kGradThreads)
         *reinterpret_cast<Pack<T, kSize>*>(call.dx +
                                            row_offset(call.dx_layout, channel, image, place)) = dx;
       });
-}
-
-// What a thread of columns keeps per channel.
-template <int kSize>
-struct ColumnDensity {
-  DensityAt at[kSize];
-  const int32_t* nodes;
-
-  __device__ float operator()(int i, float d) const { return at[i](d, nodes + i * kDensityNodes); }
-};
-
-template <int kGroup, int kSize>
-__device__ inline ColumnDensity<kSize> load_column(const GradSolve& solve, uint32_t channel,
-                                                   int32_t* nodes) {
-  const uint32_t base = blockIdx.x * kGroup;
-  for (int i = threadIdx.x; i < kGroup * kDensityNodes; i += blockDim.x) {
-    if (base + i / kDensityNodes < solve.channels)
-      nodes[i] = solve.density[base * kDensityNodes + i];
-  }
-  ColumnDensity<kSize> out;
-  out.nodes = nodes + (channel - base) * kDensityNodes;
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    if (channel + i < solve.channels) out.at[i] = DensityAt(solve.stats[channel + i]);
-  }
-  return out;
-}
-
-template <class T, int kGroup, int kSize>
-__global__ void __launch_bounds__(kGradThreads, 3)
-    sum_columns(GradCall<T> call, Extent extent, GradSums* parts) {
-  using Columns = Column<kGroup, kSize>;
-  __shared__ int32_t nodes[kGroup * kDensityNodes];
-  __shared__ Room<GradSums, kGradThreads / kWarp * Columns::kLanes> shared_room;
-  GradSums* const shared = shared_room.array();
-  const Columns column(blockIdx.x);
-  const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
-  __syncthreads();
-  ThreadSums sums[kSize];
-  column.for_each_place(extent, blockIdx.y, [&](uint32_t place) {
-    using Values = Pack<T, kSize>;
-    const auto dy = load<kSize>(call.dy + place * call.dy_layout.row_stride + column.channel);
-    const auto x = load<kSize>(call.x + place * call.x_layout.row_stride + column.channel);
-    const auto level =
-        load<kSize>(call.level + static_cast<int64_t>(place) * extent.channels + column.channel);
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      const float d = to_float(x.v[i]) - density.at[i].centre;
-      sums[i].add(to_float(dy.v[i]), level.v[i], density(i, d), d);
-    }
-  });
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    const GradSums merged = merge_columns<Columns::kLanes>(sums[i].wide(), shared);
-    const uint32_t channel = blockIdx.x * kGroup + threadIdx.x * kSize + i;
-    if (threadIdx.x < Columns::kLanes && channel < extent.channels) {
-      parts[static_cast<int64_t>(channel) * extent.parts + blockIdx.y] = merged;
-    }
-  }
-}
-
-// A warp a channel: there are too many parts in columns for every block to merge them.
-static __global__ void __launch_bounds__(kWarp)
-    merge_columns_parts(GradSolve solve, const GradSums* parts, uint32_t count, GradMap* maps) {
-  const GradSums sums = merge_sums(parts + static_cast<int64_t>(blockIdx.x) * count, count);
-  if (threadIdx.x == 0) maps[blockIdx.x] = solve(blockIdx.x, sums, true);
-}
-
-template <class T, int kGroup, int kSize>
-__global__ void __launch_bounds__(kGradThreads, 3)
-    apply_columns(GradCall<T> call, Extent extent, const GradMap* maps) {
-  using Columns = Column<kGroup, kSize>;
-  __shared__ int32_t nodes[kGroup * kDensityNodes];
-  const Columns column(blockIdx.x);
-  const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
-  __syncthreads();
-  GradMap map[kSize];
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    if (column.channel + i < extent.channels) map[i] = maps[column.channel + i];
-  }
-  column.for_each_place(extent, blockIdx.y, [&](uint32_t place) {
-    using Values = Pack<T, kSize>;
-    const auto dy = load<kSize>(call.dy + place * call.dy_layout.row_stride + column.channel);
-    const auto x = load<kSize>(call.x + place * call.x_layout.row_stride + column.channel);
-    const auto level =
-        load<kSize>(call.level + static_cast<int64_t>(place) * extent.channels + column.channel);
-    Values dx;
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      const float d = to_float(x.v[i]) - density.at[i].centre;
-      dx.v[i] = from_float<T>(map[i](to_float(dy.v[i]), level.v[i], density(i, d), d));
-    }
-    *reinterpret_cast<Values*>(call.dx + place * call.dx_layout.row_stride + column.channel) = dx;
-  });
 }
 
 // Both passes of a short channel by one block.

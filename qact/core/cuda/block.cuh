@@ -60,11 +60,10 @@ __device__ inline Struct merge_block(const Struct& v, Struct* shared) {
   return shared[0];
 }
 
-// Adds a warp's values to a sum in shared memory.
-__device__ inline void add_to(unsigned long long* sum, unsigned long long v) {
+__device__ inline unsigned long long sum_warp(unsigned long long v) {
 #pragma unroll
   for (int mask = kWarp / 2; mask > 0; mask /= 2) v += __shfl_xor_sync(0xffffffffu, v, mask);
-  if (threadIdx.x % kWarp == 0 && v != 0) atomicAdd(sum, v);
+  return v;
 }
 
 // Exclusive prefix sums over the block; `total` is the sum. `shared` holds 33 words.

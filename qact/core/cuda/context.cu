@@ -56,6 +56,7 @@ __global__ void track(LayerTrack call, int64_t kept_units, int64_t batch_units) 
   const int64_t c = blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   const int lane = threadIdx.x % kWarp;
   if (c >= call.channels) return;
+  if (c == 0 && lane == 0) ++*call.batches;
   if (lane == 0) {
     const LayerStats& s = reinterpret_cast<const LayerStats*>(call.stats)[c];
     const auto move = [&](float* running, double value) {

@@ -43,12 +43,13 @@ void context_quantiles(const int64_t* contexts, int64_t channels, const Quantile
                        double* quantiles, const Stream& stream);
 
 // What a layer keeps of a batch: running statistics move by `momentum`, the context too,
-// worth `values` after it.
+// worth `values` after it, and `batches` counts one more.
 struct LayerTrack {
   const double* stats = nullptr;   // [channels][kLayerStats]
   const int64_t* batch = nullptr;  // [channels][kContextBins]
   float *mean_in = nullptr, *var_in = nullptr, *mean_out = nullptr, *var_out = nullptr;
   int64_t* context = nullptr;
+  int64_t* batches = nullptr;
   int64_t channels = 0;
   double unbiased = 1, momentum = 0.1, values = 0;
 };

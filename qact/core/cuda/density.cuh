@@ -54,9 +54,10 @@ struct DensityRange {
   bool clipped;
 };
 
+template <int kNodes>
 struct DensitySpace {
   float mass[kGridRoom];
-  float node[kMostNodes];
+  float node[kNodes];
   DensityRange range;
   uint32_t highest;
 };
@@ -119,15 +120,19 @@ __device__ inline float node_mass(const EvenCounts& counts, const float (&weight
 }
 
 // space.node[0..count) in units of a 32767th of the highest, with the step to the next.
-__device__ inline void pack_nodes(DensitySpace& space, int count, double first, double gap,
+template <class Space>
+__device__ inline void pack_nodes(Space& space, int count, double first, double gap,
                                   const Norm& norm, int32_t* nodes, LayerStats& stats) {
   constexpr float kUnits = 32767;
   const int last = count - 1;
   if (threadIdx.x == 0) space.highest = 0;
   __syncthreads();
+  uint32_t own = 0;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    atomicMax(&space.highest, __float_as_uint(fmaxf(space.node[i], 0.0f)));
+    own = max(own, __float_as_uint(fmaxf(space.node[i], 0.0f)));
   }
+  own = __reduce_max_sync(0xffffffffu, own);
+  if (threadIdx.x % kWarp == 0 && own > 0) atomicMax(&space.highest, own);
   __syncthreads();
   const float highest = __uint_as_float(space.highest);
   const float inverse = highest > 0 ? kUnits / highest : 0;
@@ -161,8 +166,9 @@ __device__ inline float lone_density(double weight, double bandwidth) {
 }
 
 // most: the nodes of the table.
+template <class Space>
 __device__ inline void pack_density(const EvenCounts& counts, const LevelRule& rule,
-                                    const Quantile& quantile, const Norm& norm, DensitySpace& space,
+                                    const Quantile& quantile, const Norm& norm, Space& space,
                                     int most, int32_t* nodes, LayerStats& stats) {
   if (threadIdx.x == 0) space.range = density_range(counts, rule, quantile.bandwidth, most);
   __syncthreads();

@@ -1,5 +1,5 @@
-// The passes of the forward direction over the tensor. The fused layer and the plain
-// operator share them: summarise, count, solve, write.
+// The passes of the forward direction: summarise, count, solve, write. The fused layer and
+// the plain operator share them. Those over columns are in forward_columns.cuh.
 #pragma once
 
 #include "qact/core/cuda/solve.cuh"
@@ -34,10 +34,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kSize; ++i) {
       const float v = to_float(pack.v[i]), d = v - shift;
-      all.low = fminf(all.low, v);
-      all.high = fmaxf(all.high, v);
-      all.nans += isnan(v);
-      all.infinite += isinf(v);
+      all.note(v);
       sum += d;
       square += d * d;
     }
@@ -48,37 +45,9 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) parts[channel * extent.parts + part] = all;
 }
 
-template <class T, int kGroup, int kSize>
-__global__ void __launch_bounds__(kThreads)
-    summarise_columns(const T* x, Layout layout, Extent extent, Partial* parts) {
-  using Columns = Column<kGroup, kSize>;
-  __shared__ Room<Partial, kThreads / kWarp * Columns::kLanes> shared_room;
-  Partial* const shared = shared_room.array();
-  const Columns column(blockIdx.x);
-  Partial all[kSize];
-  float shift[kSize];
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    shift[i] = column.channel < extent.channels ? shift_of(to_float(x[column.channel + i])) : 0;
-  }
-  column.for_each_place(extent, blockIdx.y, [&](uint32_t place) {
-    const auto pack = load<kSize>(x + place * layout.row_stride + column.channel);
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) all[i].add(to_float(pack.v[i]), to_float(pack.v[i]) - shift[i]);
-  });
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    const Partial merged = merge_columns<Columns::kLanes>(all[i], shared);
-    const uint32_t channel = blockIdx.x * kGroup + threadIdx.x * kSize + i;
-    if (threadIdx.x < Columns::kLanes && channel < extent.channels) {
-      parts[channel * extent.parts + blockIdx.y] = merged;
-    }
-  }
-}
-
 // The summaries of a channel: where the parts lie and how many there are.
 struct Summaries {
-  const Partial* parts;
+  Partial* parts;
   uint32_t count;
   ChannelPlan* plans;
 };
@@ -125,54 +94,15 @@ __global__ void __launch_bounds__(kThreads, 3)
   for (uint32_t i = threadIdx.x; i < counts.per_part; i += blockDim.x) out[i] = words[i];
 }
 
-template <class T, int kGroup, int kSize, int kBlock>
-__global__ void __launch_bounds__(kBlock)
-    count_columns(const T* x, Layout layout, Extent extent, Summaries summaries, NormIn norm_in,
-                  Quantile quantile, PartCounts counts) {
-  static_assert(kBlock / kWarp >= kGroup);
-  extern __shared__ uint32_t words[];
-  __shared__ Room<ChannelPlan, kGroup> plans_room;
-  ChannelPlan* const plans = plans_room.array();
-  const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
-  if (warp < kGroup && own < extent.channels) {
-    plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);
-    if (blockIdx.y == 0 && threadIdx.x % kWarp == 0) summaries.plans[own] = plans[warp];
-  }
-  for (uint32_t i = threadIdx.x; i < counts.per_part * kGroup; i += blockDim.x) words[i] = 0;
-  __syncthreads();
-  const Column<kGroup, kSize> column(blockIdx.x);
-  const uint32_t first = column.channel - blockIdx.x * kGroup;
-  BinMap<float> map[kSize];
-  bool binned[kSize];
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    map[i] = plans[first + i].bins.map;
-    binned[i] = column.channel < extent.channels && plans[first + i].how == kBinned;
-  }
-  column.for_each_place(extent, blockIdx.y, [&](uint32_t place) {
-    const auto pack = load<kSize>(x + place * layout.row_stride + column.channel);
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      if (binned[i]) {
-        count_bin(words + (first + i) * counts.per_part, bin_of(to_float(pack.v[i]), map[i]));
-      }
-    }
-  });
-  __syncthreads();
-  for (int g = 0; g < kGroup && blockIdx.x * kGroup + g < extent.channels; ++g) {
-    uint32_t* out = counts.of(blockIdx.x * kGroup + g, blockIdx.y);
-    for (uint32_t i = threadIdx.x; i < counts.per_part; i += blockDim.x) {
-      out[i] = words[g * counts.per_part + i];
-    }
-  }
-}
+// The maps that the passes hand on.
+using PassMap = LevelMap<Long>;
 
-template <class T>
+template <class T, class Space>
 __global__ void __launch_bounds__(kThreads, 2)
     solve(Values<T> values, int64_t channel_stride, const ChannelPlan* plans, PartCounts counts,
-          SolveCall call, LevelMap* maps) {
+          SolveCall call, PassMap* maps) {
   extern __shared__ __align__(16) unsigned char memory[];
-  SolveSpace& space = *reinterpret_cast<SolveSpace*>(memory);
+  Space& space = *reinterpret_cast<Space*>(memory);
   const uint32_t channel = blockIdx.x;
   values.data += channel * channel_stride;
   if (threadIdx.x == 0) space.plan = plans[channel];
@@ -196,20 +126,26 @@ __global__ void __launch_bounds__(kThreads, 2)
   solve_channel(call, values, channel, space, maps[channel]);
 }
 
+// The levels by bin of one channel, `words` of them, by `count` threads.
+__device__ inline void load_levels(const PassMap& map, int words, uint32_t* table, int thread,
+                                   int count) {
+  for (int i = thread; i < words / 4; i += count) {
+    reinterpret_cast<uint4*>(table)[i] = reinterpret_cast<const uint4*>(map.level)[i];
+  }
+}
+
 template <class T, int kSize>
 __global__ void __launch_bounds__(kThreads, 3)
     write_rows(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* level, Extent extent,
-               const LevelMap* maps, int levels, int words) {
-  __shared__ uint32_t table[kBinRoom / 4];
-  __shared__ uint32_t threshold[kMostLevels + 1];
+               const PassMap* maps, int levels, int words) {
+  __shared__ __align__(16) uint32_t table[Long::kBins / 4];
+  __shared__ uint32_t threshold[Long::kLevels + 1];
   const uint32_t channel = blockIdx.y;
-  const LevelMap& map = maps[channel];
+  const PassMap& map = maps[channel];
   const bool exact = map.how == kExact;
-  for (int i = threadIdx.x; i < words; i += blockDim.x) {
-    table[i] = reinterpret_cast<const uint32_t*>(map.level)[i];
-  }
+  load_levels(map, words, table, threadIdx.x, blockDim.x);
   if (exact) {
-    for (int i = threadIdx.x; i <= kMostLevels; i += blockDim.x) threshold[i] = map.threshold[i];
+    for (int i = threadIdx.x; i <= levels; i += blockDim.x) threshold[i] = map.threshold[i];
   }
   __syncthreads();
   const uint8_t* by_bin = reinterpret_cast<const uint8_t*>(table);
@@ -235,56 +171,6 @@ __global__ void __launch_bounds__(kThreads, 3)
     *reinterpret_cast<Pack<T, kSize>*>(y + row_offset(y_layout, channel, image, place)) = out;
     *reinterpret_cast<Pack<uint8_t, kSize>*>(level + static_cast<int64_t>(channel) * extent.n +
                                              index) = out_level;
-  });
-}
-
-template <class T, int kGroup, int kSize, int kBlock>
-__global__ void __launch_bounds__(kBlock, 2)
-    write_columns(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* level, Extent extent,
-                  const LevelMap* maps, int levels, int words) {
-  extern __shared__ uint32_t tables[];
-  const uint32_t base = blockIdx.x * kGroup;
-  for (int i = threadIdx.x; i < words * kGroup; i += blockDim.x) {
-    const uint32_t channel = base + i / words;
-    if (channel < extent.channels) {
-      tables[i] = reinterpret_cast<const uint32_t*>(maps[channel].level)[i % words];
-    }
-  }
-  __syncthreads();
-  const Column<kGroup, kSize> column(blockIdx.x);
-  if (column.channel >= extent.channels) return;
-  const uint8_t* by_bin =
-      reinterpret_cast<const uint8_t*>(tables + (column.channel - base) * words);
-  BinMap<float> bins[kSize];
-  float scale[kSize], shift[kSize];
-  bool simple[kSize];
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    const LevelMap& map = maps[column.channel + i];
-    bins[i] = map.map;
-    scale[i] = map.out_scale;
-    shift[i] = map.out_shift;
-    simple[i] = map.how == kBinned && map.roots == 0;
-  }
-  column.for_each_place(extent, blockIdx.y, [&](uint32_t place) {
-    const auto pack = load<kSize>(x + place * layout.row_stride + column.channel);
-    Pack<T, kSize> out;
-    Pack<uint8_t, kSize> out_level;
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      const float v = to_float(pack.v[i]);
-      int k = 0;
-      if (simple[i]) {
-        k = by_bin[i * words * 4 + bin_of(v, bins[i])];
-      } else if (const LevelMap& map = maps[column.channel + i]; map.how != kNotFinite) {
-        k = level_of(v, map, map.level, map.threshold, levels);
-      }
-      out.v[i] = from_float<T>(k * scale[i] + shift[i]);
-      out_level.v[i] = static_cast<uint8_t>(k);
-    }
-    *reinterpret_cast<Pack<T, kSize>*>(y + place * y_layout.row_stride + column.channel) = out;
-    *reinterpret_cast<Pack<uint8_t, kSize>*>(level + static_cast<int64_t>(place) * extent.channels +
-                                             column.channel) = out_level;
   });
 }
 

@@ -1,6 +1,6 @@
 // The fused layer's backward pass, as core/cpu/layer_backward.cpp has it: eight sums over a
 // channel, then one pass that writes.
-#include "qact/core/cuda/backward.cuh"
+#include "qact/core/cuda/backward_columns.cuh"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/launch.cuh"
 #include "qact/core/cuda/passes.cuh"
@@ -16,10 +16,10 @@ bool one_block_backward(const Shape& shape, const View& x) {
   return n <= kCounted || (n <= kOneBlock && order_of(shape, x) == Order::rows);
 }
 
-// Values that one instruction loads: fewer in columns, where each has sums of its own.
+// Values that one instruction loads.
 int pack_size(const LayerBackward& call) {
   const int bytes = call.x.dtype == DType::f32 ? 4 : 2;
-  const int size = order_of(call.shape, call.x) == Order::columns ? 4 : 16 / bytes;
+  const int size = order_of(call.shape, call.x) == Order::columns ? kColumnPack : 16 / bytes;
   const bool all = packs(call.shape, call.x, size, bytes) &&
                    packs(call.shape, call.grad_y, size, bytes) &&
                    packs(call.shape, call.grad_x, size, bytes);
@@ -35,25 +35,27 @@ Extent sums_extent(const LayerBackward& call) {
 }
 
 template <class T, int kSize>
-void run(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
+void run_rows(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
+  const auto handle = static_cast<cudaStream_t>(stream.handle);
+  const Extent extent = sums_extent(call);
+  GradSums* parts = static_cast<GradSums*>(stream.scratch);
+  const dim3 grid(extent.parts, static_cast<unsigned>(call.shape.channels));
+  launch(kWhat, sum_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
+  launch(kWhat, apply_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
+}
+
+template <class T, int kSize>
+void run_columns(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
   const auto handle = static_cast<cudaStream_t>(stream.handle);
   const auto channels = static_cast<unsigned>(call.shape.channels);
   const Extent extent = sums_extent(call);
   GradSums* parts = static_cast<GradSums*>(stream.scratch);
-  if (order_of(call.shape, call.x) == Order::rows) {
-    const dim3 grid(extent.parts, channels);
-    launch(kWhat, sum_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
-    launch(kWhat, apply_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
-  } else if constexpr (kSize <= 4) {
-    const dim3 grid((channels + kGroup - 1) / kGroup, extent.parts);
-    launch(kWhat, sum_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent,
-           parts);
-    GradMap* maps = reinterpret_cast<GradMap*>(parts + call.shape.channels * extent.parts);
-    launch(kWhat, merge_columns_parts, dim3(channels), kWarp, 0, handle, grad.solve, parts,
-           extent.parts, maps);
-    launch(kWhat, apply_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent,
-           maps);
-  }
+  GradMap* maps = reinterpret_cast<GradMap*>(parts + call.shape.channels * extent.parts);
+  const dim3 grid((channels + kGroup - 1) / kGroup, extent.parts);
+  launch(kWhat, sum_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
+  launch(kWhat, merge_columns_parts, dim3(channels), kMergeThreads, 0, handle, grad.solve, parts,
+         extent.parts, maps);
+  launch(kWhat, apply_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent, maps);
 }
 
 }  // namespace
@@ -91,14 +93,12 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
              results_of<T>(call.shape, call.x), results_of<T>(call.shape, call.grad_x), levels);
       return;
     }
-    switch (pack_size(call)) {
-      case 8:
-        if constexpr (sizeof(T) == 2) run<T, 8>(call, grad, stream);
-        return;
-      case 4:
-        return run<T, 4>(call, grad, stream);
-      default:
-        return run<T, 1>(call, grad, stream);
+    const bool packed = pack_size(call) > 1;
+    if (order_of(call.shape, call.x) == Order::rows) {
+      packed ? run_rows<T, 16 / sizeof(T)>(call, grad, stream) : run_rows<T, 1>(call, grad, stream);
+    } else {
+      packed ? run_columns<T, kColumnPack>(call, grad, stream)
+             : run_columns<T, 1>(call, grad, stream);
     }
   });
 }

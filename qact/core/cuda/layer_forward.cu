@@ -14,7 +14,7 @@ bool alike(const Shape& shape, const View& a, const View& b) {
 
 size_t layer_forward_scratch(const LayerForward& call) {
   if (one_block(call.shape, call.x, call.quantile)) return 0;
-  return Passes(call.shape, call.x).scratch();
+  return Passes(call.shape, call.x, call.quantile).scratch();
 }
 
 void layer_forward(const LayerForward& call, const Stream& stream) {
@@ -33,12 +33,12 @@ void layer_forward(const LayerForward& call, const Stream& stream) {
       small.plain = false;
       small.y = results_of<T>(call.shape, call.y);
       small.level = level_results(call.shape, call.x, call.level);
-      run_one_block<T>("quantile_layer", call.shape, call.x, small, solve, stream);
-      return;
+      const auto run = counted(call.shape, call.quantile) ? run_counted<T> : run_small<T>;
+      return run("quantile_layer", call.shape, call.x, small, solve, stream);
     }
-    const Passes passes(call.shape, call.x);
-    const LevelMap* maps = passes.solve<T>("quantile_layer", call.x, solve, stream);
-    passes.write<T>("quantile_layer", call, maps, stream);
+    const Passes passes(call.shape, call.x, call.quantile);
+    passes.solve<T, kDensityNodes>("quantile_layer", call.x, solve, stream);
+    passes.write<T>("quantile_layer", call, stream);
   });
 }
 

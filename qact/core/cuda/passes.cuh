@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qact/core/cuda/cuda.h"
+#include "qact/core/cuda/forward_columns.cuh"
 #include "qact/core/cuda/launch.cuh"
 #include "qact/core/cuda/small.cuh"
 
@@ -36,62 +37,95 @@ inline Results<uint8_t> level_results(const Shape& shape, const View& x, uint8_t
 }
 
 template <class T>
-void run_one_block(const char* what, const Shape& shape, const View& x, SmallCall<T> call,
-                   const SolveCall& solve, const Stream& stream) {
+SmallCall<T> placed(const Shape& shape, const View& x, SmallCall<T> call) {
   call.x = values_of<T>(shape, x);
   call.channel_stride = x.channel_stride;
-  const dim3 grid(static_cast<unsigned>(shape.channels));
-  const auto handle = static_cast<cudaStream_t>(stream.handle);
-  if (counted(shape, solve.quantile)) {
-    launch(what, forward_counted<T>, grid, kCounted, 0, handle, call, solve);
+  return call;
+}
+
+template <class T>
+void run_counted(const char* what, const Shape& shape, const View& x, const SmallCall<T>& call,
+                 const SolveCall& solve, const Stream& stream) {
+  launch(what, forward_counted<T>, dim3(static_cast<unsigned>(shape.channels)), kCounted, 0,
+         static_cast<cudaStream_t>(stream.handle), placed(shape, x, call), solve);
+}
+
+template <class T>
+void run_small(const char* what, const Shape& shape, const View& x, const SmallCall<T>& call,
+               const SolveCall& solve, const Stream& stream) {
+  const auto run = [&]<class Limit, int kBlock>() {
+    launch(what, forward_small<T, Limit, kBlock>, dim3(static_cast<unsigned>(shape.channels)),
+           kBlock, sizeof(SmallSpace<Limit>), static_cast<cudaStream_t>(stream.handle),
+           placed(shape, x, call), solve);
+  };
+  // Few values and levels need few threads and little memory, so that more channels run at once.
+  const bool brief = solve.quantile.levels <= Short::kLevels;
+  if (brief && shape.context_size() <= 4096) {
+    run.template operator()<Short, 256>();
+  } else if (brief) {
+    run.template operator()<Short, 512>();
   } else {
-    launch(what, forward_small<T>, grid, kThreads, sizeof(SmallSpace), handle, call, solve);
+    run.template operator()<Long, 512>();
   }
 }
 
+// Channels of a block in columns, and its threads.
+inline constexpr int kSummaryGroup = 32, kCountGroup = 16, kCountBlock = 1024;
+inline constexpr int kWriteGroup = 16, kWriteBlock = 512;
+
 class Passes {
  public:
-  Passes(const Shape& shape, const View& x)
+  Passes(const Shape& shape, const View& x, const Quantile& quantile)
       : shape_(shape),
         order_(order_of(shape, x)),
         bytes_(x.dtype == DType::f32 ? 4 : 2),
-        size_(order_ == Order::rows ? 16 / bytes_ : 4),
-        packed_(packs(shape, x, size_, bytes_)) {
+        size_(order_ == Order::rows ? 16 / bytes_ : kColumnPack),
+        packed_(packs(shape, x, size_, bytes_)),
+        exact_(quantile.exact_for(shape.context_size())) {
     const int size = packed_ ? size_ : 1;
     const bool rows = order_ == Order::rows;
-    const auto groups = [&](int64_t channels) {
-      return (shape.channels + channels - 1) / channels;
-    };
-    summary_ = extent_of(shape, order_, size, rows ? shape.channels : groups(32), rows ? 1056 : 528,
-                         rows ? 4096 : 512);
-    count_ = extent_of(shape, order_, size, rows ? shape.channels : groups(32 / bytes_),
+    summary_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kSummaryGroup),
+                         rows ? 1056 : 528, rows ? 4096 : 512);
+    count_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kCountGroup),
                        rows ? 528 : 132, 4096);
     words_ = static_cast<uint32_t>(bins_for(shape.context_size()) + 16) / 2;
   }
 
-  size_t scratch() const { return maps_at() + sizeof(LevelMap) * shape_.channels; }
+  size_t scratch() const {
+    return keys_at() + (exact_ ? size_t{4} * shape_.channels * shape_.context_size() : 0);
+  }
 
-  // Everything up to the maps from values to levels.
-  template <class T>
-  const LevelMap* solve(const char* what, const View& x, const SolveCall& call,
-                        const Stream& stream) const {
-    if (!packed_) return solve<T, 1>(what, x, call, stream);
-    if constexpr (sizeof(T) == 2) {
-      if (size_ == 8) return solve<T, 8>(what, x, call, stream);
+  // Everything up to the maps from values to levels. kNodes: of a table of density.
+  template <class T, int kNodes>
+  const PassMap* solve(const char* what, const View& x, const SolveCall& call,
+                       const Stream& stream) const {
+    if (order_ == Order::rows) {
+      packed_ ? count_rows<T, 16 / sizeof(T)>(what, x, call, stream)
+              : count_rows<T, 1>(what, x, call, stream);
+    } else {
+      packed_ ? count_columns<T, kColumnPack>(what, x, call, stream)
+              : count_columns<T, 1>(what, x, call, stream);
     }
-    return solve<T, 4>(what, x, call, stream);
+    if constexpr (kNodes == kDensityNodes) {
+      if (shape_.context_size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
+        solve<T, SolveSpace<Short, kNodes>>(what, x, call, stream);
+        return maps(stream);
+      }
+    }
+    solve<T, SolveSpace<Long, kNodes>>(what, x, call, stream);
+    return maps(stream);
   }
 
   template <class T>
-  void write(const char* what, const LayerForward& call, const LevelMap* maps,
-             const Stream& stream) const {
-    if (!packed_ || !packs(shape_, call.y, size_, bytes_)) {
-      return write<T, 1>(what, call, maps, stream);
+  void write(const char* what, const LayerForward& call, const Stream& stream) const {
+    const bool packed = packed_ && packs(shape_, call.y, size_, bytes_);
+    if (order_ == Order::rows) {
+      packed ? write_rows<T, 16 / sizeof(T)>(what, call, stream)
+             : write_rows<T, 1>(what, call, stream);
+    } else {
+      packed ? write_columns<T, kColumnPack>(what, call, stream)
+             : write_columns<T, 1>(what, call, stream);
     }
-    if constexpr (sizeof(T) == 2) {
-      if (size_ == 8) return write<T, 8>(what, call, maps, stream);
-    }
-    write<T, 4>(what, call, maps, stream);
   }
 
  private:
@@ -103,66 +137,85 @@ class Passes {
     return counts_at() + round_up(size_t{4} * words_ * shape_.channels * count_.parts);
   }
 
+  size_t keys_at() const { return maps_at() + round_up(sizeof(PassMap) * shape_.channels); }
+
+  static char* scratch(const Stream& stream) { return static_cast<char*>(stream.scratch); }
+  Summaries summaries(const Stream& stream) const {
+    return {reinterpret_cast<Partial*>(scratch(stream)), summary_.parts,
+            reinterpret_cast<ChannelPlan*>(scratch(stream) + plans_at())};
+  }
+  PartCounts counts(const Stream& stream) const {
+    return {reinterpret_cast<uint32_t*>(scratch(stream) + counts_at()), words_, count_.parts};
+  }
+  PassMap* maps(const Stream& stream) const {
+    return reinterpret_cast<PassMap*>(scratch(stream) + maps_at());
+  }
+  unsigned channels() const { return static_cast<unsigned>(shape_.channels); }
+  unsigned groups(unsigned of) const { return (channels() + of - 1) / of; }
+
   template <class T, int kSize>
-  const LevelMap* solve(const char* what, const View& view, const SolveCall& call,
-                        const Stream& stream) const {
+  void count_rows(const char* what, const View& view, const SolveCall& call,
+                  const Stream& stream) const {
     const auto handle = static_cast<cudaStream_t>(stream.handle);
-    char* scratch = static_cast<char*>(stream.scratch);
-    Partial* partial = reinterpret_cast<Partial*>(scratch);
-    ChannelPlan* plans = reinterpret_cast<ChannelPlan*>(scratch + plans_at());
-    const PartCounts counts{reinterpret_cast<uint32_t*>(scratch + counts_at()), words_,
-                            count_.parts};
-    LevelMap* maps = reinterpret_cast<LevelMap*>(scratch + maps_at());
     const T* x = static_cast<const T*>(view.data);
     const Layout layout = layout_of(shape_, view);
-    const Summaries summaries{partial, summary_.parts, plans};
-    const auto channels = static_cast<unsigned>(shape_.channels);
-    if (order_ == Order::rows) {
-      launch(what, summarise_rows<T, kSize>, dim3(summary_.parts, channels), kThreads, 0, handle, x,
-             layout, summary_, partial);
-      launch(what, count_rows<T, kSize>, dim3(count_.parts, channels), kThreads, size_t{4} * words_,
-             handle, x, layout, count_, summaries, call.norm_in, call.quantile, counts);
-    } else if constexpr (kSize <= 4) {
-      constexpr int kGroup = 32 / sizeof(T), kBlock = 1024;
-      launch(what, summarise_columns<T, 32, kSize>, dim3((channels + 31) / 32, summary_.parts),
-             kThreads, 0, handle, x, layout, summary_, partial);
-      launch(what, count_columns<T, kGroup, kSize, kBlock>,
-             dim3((channels + kGroup - 1) / kGroup, count_.parts), kBlock,
-             size_t{4} * words_ * kGroup, handle, x, layout, count_, summaries, call.norm_in,
-             call.quantile, counts);
-    }
-    launch(what, cuda::solve<T>, dim3(channels), kThreads, sizeof(SolveSpace), handle,
-           values_of<T>(shape_, view), view.channel_stride, plans, counts, call, maps);
-    return maps;
+    launch(what, summarise_rows<T, kSize>, dim3(summary_.parts, channels()), kThreads, 0, handle, x,
+           layout, summary_, summaries(stream).parts);
+    launch(what, cuda::count_rows<T, kSize>, dim3(count_.parts, channels()), kThreads,
+           size_t{4} * words_, handle, x, layout, count_, summaries(stream), call.norm_in,
+           call.quantile, counts(stream));
   }
 
   template <class T, int kSize>
-  void write(const char* what, const LayerForward& call, const LevelMap* maps,
-             const Stream& stream) const {
+  void count_columns(const char* what, const View& view, const SolveCall& call,
+                     const Stream& stream) const {
     const auto handle = static_cast<cudaStream_t>(stream.handle);
-    const T* x = static_cast<const T*>(call.x.data);
-    T* y = static_cast<T*>(call.y.data);
-    const Layout layout = layout_of(shape_, call.x), y_layout = layout_of(shape_, call.y);
-    const auto channels = static_cast<unsigned>(shape_.channels);
-    if (order_ == Order::rows) {
-      const Extent extent = extent_of(shape_, order_, kSize, shape_.channels, 2112, 4096);
-      launch(what, write_rows<T, kSize>, dim3(extent.parts, channels), kThreads, 0, handle, x,
-             layout, y, y_layout, call.level, extent, maps, call.quantile.levels, table_words());
-    } else if constexpr (kSize <= 4) {
-      constexpr int kGroup = 64 / sizeof(T), kBlock = 512;
-      const unsigned groups = (channels + kGroup - 1) / kGroup;
-      const Extent extent = extent_of(shape_, order_, kSize, groups, 264, 512);
-      launch(what, write_columns<T, kGroup, kSize, kBlock>, dim3(groups, extent.parts), kBlock,
-             size_t{4} * table_words() * kGroup, handle, x, layout, y, y_layout, call.level, extent,
-             maps, call.quantile.levels, table_words());
-    }
+    const T* x = static_cast<const T*>(view.data);
+    const Layout layout = layout_of(shape_, view);
+    launch(what, summarise_columns<T, kSummaryGroup, kSize>,
+           dim3(groups(kSummaryGroup), summary_.parts), kThreads, 0, handle, x, layout, summary_,
+           summaries(stream).parts);
+    launch(what, cuda::count_columns<T, kCountGroup, kSize, kCountBlock>,
+           dim3(groups(kCountGroup), count_.parts), kCountBlock, size_t{4} * words_ * kCountGroup,
+           handle, x, layout, count_, summaries(stream), call.norm_in, call.quantile,
+           counts(stream));
+  }
+
+  template <class T, class Space>
+  void solve(const char* what, const View& view, SolveCall call, const Stream& stream) const {
+    if (exact_) call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
+    launch(what, cuda::solve<T, Space>, dim3(channels()), kThreads, sizeof(Space),
+           static_cast<cudaStream_t>(stream.handle), values_of<T>(shape_, view),
+           view.channel_stride, summaries(stream).plans, counts(stream), call, maps(stream));
+  }
+
+  template <class T, int kSize>
+  void write_rows(const char* what, const LayerForward& call, const Stream& stream) const {
+    const Extent extent = extent_of(shape_, order_, kSize, shape_.channels, 2112, 4096);
+    launch(what, cuda::write_rows<T, kSize>, dim3(extent.parts, channels()), kThreads, 0,
+           static_cast<cudaStream_t>(stream.handle), static_cast<const T*>(call.x.data),
+           layout_of(shape_, call.x), static_cast<T*>(call.y.data), layout_of(shape_, call.y),
+           call.level, extent, maps(stream), call.quantile.levels, table_words());
+  }
+
+  template <class T, int kSize>
+  void write_columns(const char* what, const LayerForward& call, const Stream& stream) const {
+    const Extent extent =
+        extent_of(shape_, order_, kSize, groups(kWriteGroup), 132 * (1024 / kWriteBlock), 512);
+    launch(what, cuda::write_columns<T, kWriteGroup, kSize, kWriteBlock>,
+           dim3(groups(kWriteGroup), extent.parts), kWriteBlock,
+           size_t{4} * table_words() * kWriteGroup, static_cast<cudaStream_t>(stream.handle),
+           static_cast<const T*>(call.x.data), layout_of(shape_, call.x),
+           static_cast<T*>(call.y.data), layout_of(shape_, call.y), call.level, extent,
+           maps(stream), call.quantile.levels, table_words());
   }
 
   Shape shape_;
   Order order_;
   int bytes_;
-  int size_;  // values of a pack; fewer in columns, where each has a map of its own
+  int size_;  // values of a pack
   bool packed_;
+  bool exact_;
   Extent summary_, count_;
   uint32_t words_;
 };

@@ -15,13 +15,12 @@ struct Partial {
   float low = INFINITY, high = -INFINITY;
   uint32_t nans = 0, infinite = 0;
 
-  __device__ void add(float x, float d) {
+  // All but the sums, which the caller takes over a few values at a time.
+  __device__ void note(float x) {
     low = fminf(low, x);
     high = fmaxf(high, x);
     nans += isnan(x);
     infinite += isinf(x);
-    sum += d;
-    square += static_cast<double>(d) * d;
   }
   __device__ static Partial merge(const Partial& a, const Partial& b) {
     Partial out;
@@ -46,6 +45,7 @@ struct ChannelPlan {
   Summary<float> summary;
   int64_t values;  // that are not NaN
   How how;
+  bool exact;  // binned: a bin in which the level changes is ranked value by value
 };
 
 // The norm of a fused layer, or none for the plain operator.
@@ -54,6 +54,11 @@ struct NormIn {
   double eps = 0;
   ChannelVector weight, bias;
 };
+
+// Whether no bin holds c or -c, whose place among the values would be told by bins only.
+__device__ inline bool within(const BinPlan<float>& bins, double bound) {
+  return fabs(bins.z_first) < bound && fabs(bins.z_last()) < bound;
+}
 
 __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_t n,
                                         uint32_t channel, const NormIn& norm_in,
@@ -74,10 +79,11 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
                  norm_in.bias.at(channel, 0.0)};
   }
   const bool usable = isfinite(plan.norm.scale) && isfinite(plan.norm.shift);
+  plan.exact = quantile.exact_for(n) && plan.norm.scale != 0;
   if (norm_in.present && !(finite && usable)) {
     plan.how = kNotFinite;
-  } else if (finite && (!quantile.exact_for(n) || plan.norm.scale == 0) &&
-             plan.bins.make(plan.summary, plan.norm, quantile.bandwidth, bins_for(n))) {
+  } else if (finite && plan.bins.make(plan.summary, plan.norm, quantile.bandwidth, bins_for(n)) &&
+             (!plan.exact || within(plan.bins, quantile.bound))) {
     plan.how = kBinned;
   } else {
     plan.how = kExact;
@@ -94,9 +100,10 @@ __device__ inline Partial merge_parts(const Partial* parts, uint32_t count) {
   return all;
 }
 
+// Of a value in the channel's range: the map's bounds were rounded the same way, so that it
+// needs no keeping within them.
 __device__ inline int bin_of(float x, const BinMap<float>& map) {
-  const float t = __fmul_rn(__fsub_rn(x, map.origin), map.scale);
-  return __float2int_rd(fminf(fmaxf(t, map.first), map.last)) + map.offset;
+  return __float2int_rd(__fmul_rn(__fsub_rn(x, map.origin), map.scale)) + map.offset;
 }
 
 }  // namespace qact::core::cuda

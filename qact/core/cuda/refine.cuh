@@ -13,10 +13,18 @@
 
 namespace qact::core::cuda {
 
-inline constexpr int kMostLevels = 255;
-inline constexpr int kMostRoots = 2 * (kMostLevels + 1) + 8;
-inline constexpr int kMostIntervals = kMostRoots + kMostLevels + 1;
-inline constexpr int kCells = 4096;      // counted at a time, over all intervals
+// How far the tables of a channel's solve may grow. Short ones leave room for more blocks.
+template <int kMostBins, int kMostLevels>
+struct Limits {
+  static constexpr int kBins = kMostBins + 16;
+  static constexpr int kLevels = kMostLevels;
+  static constexpr int kRoots = 2 * (kLevels + 1) + 8;
+  static constexpr int kIntervals = kRoots + kLevels + 1;
+  static constexpr int kCells = kMostBins;  // counted at a time, over all intervals
+};
+using Long = Limits<4096, 255>;
+using Short = Limits<2048, 127>;
+
 inline constexpr int kCellsEach = 1024;  // at most, of one interval
 inline constexpr uint32_t kNoKey = 0xffffffffu;
 
@@ -32,15 +40,18 @@ struct Root {
   bool positive, past_bound;
 };
 
+template <class Limit>
 struct RefineSpace {
-  uint32_t cell[kCells];
-  uint32_t lo[2][kMostIntervals], hi[2][kMostIntervals], before[2][kMostIntervals];
-  uint16_t root[2][kMostIntervals];
-  uint8_t shift[kMostIntervals];
-  Root roots[kMostRoots];
-  uint32_t threshold[kMostLevels + 1];
+  uint32_t cell[Limit::kCells];
+  uint32_t lo[2][Limit::kIntervals], hi[2][Limit::kIntervals], before[2][Limit::kIntervals];
+  uint16_t root[2][Limit::kIntervals];
+  uint8_t shift[Limit::kIntervals];
+  Root roots[Limit::kRoots];
+  uint32_t threshold[Limit::kLevels + 1];
   unsigned long long level_sum, square_sum;
+  unsigned long long warp_sum[kWarp], warp_square[kWarp];
   uint32_t scan[kWarp + 1];
+  uint32_t kept;
 };
 
 struct Ranking {
@@ -68,10 +79,56 @@ __device__ inline int interval_of(const uint32_t* lo, int count, uint32_t key) {
   return begin - 1;
 }
 
-// Counts the values of each interval in cells of equal width, `each` to an interval.
+// The order keys of a channel, or a list of those that matter.
 template <class T>
-__device__ inline void count_cells(const Values<T>& values, bool descending, RefineSpace& space,
-                                   int now, int count, int each) {
+struct Keys {
+  Values<T> values;
+  bool descending;
+  const uint32_t* list;  // or null
+  uint32_t n;
+
+  Keys() = default;
+  __device__ Keys(const Values<T>& all, bool falling)
+      : values(all), descending(falling), list(nullptr), n(all.n) {}
+  __device__ uint32_t operator[](uint32_t i) const {
+    if (list) return list[i];
+    const float x = values[i];
+    return isnan(x) ? kNoKey : order_key(x, descending);
+  }
+};
+
+// The keys of the values in heavy bins, in no order: what is counted does not depend on it.
+template <class T, class Limit>
+__device__ inline Keys<T> keep_heavy(const Values<T>& values, const BinMap<float>& map,
+                                     const uint32_t* heavy, bool descending, uint32_t* list,
+                                     RefineSpace<Limit>& space) {
+  constexpr int kWords = Limit::kBins / 32 + 1;
+  for (int i = threadIdx.x; i < kWords; i += blockDim.x) space.cell[i] = __ldcg(heavy + i);
+  if (threadIdx.x == 0) space.kept = 0;
+  __syncthreads();
+  const uint32_t lane = threadIdx.x % kWarp;
+  for (uint32_t first = threadIdx.x - lane; first < values.n; first += blockDim.x) {
+    const bool inside = first + lane < values.n;
+    const float x = inside ? values[first + lane] : 0;
+    const int bin = inside ? bin_of(x, map) : 0;
+    const bool kept = inside && (space.cell[bin / 32] >> (bin % 32) & 1);
+    const uint32_t mask = __ballot_sync(0xffffffffu, kept);
+    uint32_t at = 0;
+    if (lane == 0 && mask) at = atomicAdd(&space.kept, __popc(mask));
+    at = __shfl_sync(0xffffffffu, at, 0) + __popc(mask & ((1u << lane) - 1));
+    if (kept) list[at] = order_key(x, descending);
+  }
+  __syncthreads();
+  Keys<T> out(values, descending);
+  out.list = list;
+  out.n = space.kept;
+  return out;
+}
+
+// Counts the keys of each interval in cells of equal width, `each` to an interval.
+template <class T, class Limit>
+__device__ inline void count_cells(const Keys<T>& keys, RefineSpace<Limit>& space, int now,
+                                   int count, int each) {
   for (int i = threadIdx.x; i < count * each; i += blockDim.x) space.cell[i] = 0;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
     int shift = 0;
@@ -79,10 +136,8 @@ __device__ inline void count_cells(const Values<T>& values, bool descending, Ref
     space.shift[i] = static_cast<uint8_t>(shift);
   }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
-    const float x = values[i];
-    if (isnan(x)) continue;
-    const uint32_t key = order_key(x, descending);
+  for (uint32_t i = threadIdx.x; i < keys.n; i += blockDim.x) {
+    const uint32_t key = keys[i];
     const int interval = interval_of(space.lo[now], count, key);
     if (interval < 0 || key > space.hi[now][interval]) continue;
     const uint32_t cell = (key - space.lo[now][interval]) >> space.shift[interval];
@@ -100,7 +155,8 @@ struct Cell {
   __device__ bool single() const { return lo == hi; }
 };
 
-__device__ inline Cell read_cell(const RefineSpace& space, const Ranking& ranking, int now,
+template <class Limit>
+__device__ inline Cell read_cell(const RefineSpace<Limit>& space, const Ranking& ranking, int now,
                                  int each, int index, int cells, uint32_t total) {
   const int interval = index / each;
   const uint32_t sub = index - interval * each;
@@ -122,7 +178,8 @@ __device__ inline Cell read_cell(const RefineSpace& space, const Ranking& rankin
 }
 
 // A change of level pinned to one key. `end`: the values up to the end of what is ranked.
-__device__ inline void settle(RefineSpace& space, const Cell& cell, uint32_t end) {
+template <class Limit>
+__device__ inline void settle(RefineSpace<Limit>& space, const Cell& cell, uint32_t end) {
   if (cell.from < 0) {  // the first value of a heavy bin
     space.roots[cell.root].base = static_cast<int16_t>(cell.to);
     const unsigned long long count = end - cell.before;
@@ -141,9 +198,9 @@ __device__ inline void settle(RefineSpace& space, const Cell& cell, uint32_t end
 
 // Finds the thresholds of all roots. whole_end: 0, or the number of values if the roots are
 // a whole channel, whose thresholds go on from root to root.
-template <class T>
-__device__ inline void refine(const Values<T>& values, bool descending, const Ranking& ranking,
-                              RefineSpace& space, int roots, uint32_t whole_end) {
+template <class T, class Limit>
+__device__ inline void refine(const Keys<T>& keys, const Ranking& ranking,
+                              RefineSpace<Limit>& space, int roots, uint32_t whole_end) {
   for (int r = threadIdx.x; r < roots; r += blockDim.x) {
     const Root& root = space.roots[r];
     space.lo[0][r] = root.lo;
@@ -154,8 +211,8 @@ __device__ inline void refine(const Values<T>& values, bool descending, const Ra
   __syncthreads();
   int count = roots;
   for (int now = 0; count > 0; now ^= 1) {
-    const int each = min(kCells / count, kCellsEach), cells = count * each;
-    count_cells(values, descending, space, now, count, each);
+    const int each = min(Limit::kCells / count, kCellsEach), cells = count * each;
+    count_cells(keys, space, now, count, each);
     const uint32_t total = scan_array(space.cell, cells, space.scan);
     const int own = (cells + blockDim.x - 1) / blockDim.x;
     const int begin = min(cells, static_cast<int>(threadIdx.x) * own),

@@ -49,21 +49,26 @@ __device__ inline Partial summarise_block(const Values<T>& values, Partial* shar
   Partial all;
   for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
     const float v = values[i];
-    all.add(v, v - shift);
+    const double d = v - shift;
+    all.note(v);
+    all.sum += d;
+    all.square += d * d;
   }
   return merge_block(all, shared);
 }
 
+template <class Limit>
 struct SmallSpace {
-  SolveSpace solve;
-  LevelMap map;
+  SolveSpace<Limit, kDensityNodes> solve;
+  LevelMap<Limit> map;
   Partial partial[kThreads / kWarp];
 };
 
-template <class T>
-__global__ void __launch_bounds__(kThreads, 2) forward_small(SmallCall<T> call, SolveCall solve) {
+template <class T, class Limit, int kBlock>
+__global__ void __launch_bounds__(kBlock, 1024 / kBlock)
+    forward_small(SmallCall<T> call, SolveCall solve) {
   extern __shared__ __align__(16) unsigned char memory[];
-  SmallSpace& space = *reinterpret_cast<SmallSpace*>(memory);
+  auto& space = *reinterpret_cast<SmallSpace<Limit>*>(memory);
   const uint32_t channel = blockIdx.x;
   Values<T> values = call.x;
   values.data += channel * call.channel_stride;
@@ -72,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_small(SmallCall<T> call, 
     space.solve.plan =
         make_plan(all, shift_of(values[0]), values.n, channel, solve.norm_in, solve.quantile);
   }
-  for (int i = threadIdx.x; i <= kBinRoom; i += blockDim.x) space.solve.before[i] = 0;
+  for (int i = threadIdx.x; i <= Limit::kBins; i += blockDim.x) space.solve.before[i] = 0;
   __syncthreads();
   const ChannelPlan& plan = space.solve.plan;
   if (plan.how == kBinned) {
@@ -85,7 +90,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_small(SmallCall<T> call, 
   }
   solve_channel(solve, values, channel, space.solve, space.map);
   __syncthreads();
-  const LevelMap& map = space.map;
+  const LevelMap<Limit>& map = space.map;
   for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
     const float x = values[i];
     const int k = map.how == kNotFinite
@@ -103,9 +108,8 @@ struct CountedSpace {
   float z[kCounted], weight[kCounted + 2];
   uint32_t context[kContextBins];
   ChannelPlan plan;
-  LayerStats stats;
   uint32_t zero, bound[2];
-  DensitySpace density;
+  DensitySpace<kDensityNodes> density;
   Partial partial[kCounted / kWarp];
 };
 

@@ -10,27 +10,30 @@
 
 namespace qact::core::cuda {
 
-inline constexpr int kBinRoom = 4096 + 16;
-
 // Everything that the last pass of the forward direction needs of a channel.
+template <class Limit>
 struct LevelMap {
+  alignas(16) uint8_t level[Limit::kBins];  // by bin
   BinMap<float> map;
   float out_scale, out_shift;
   How how;
   bool descending;
   int32_t roots;
-  uint8_t level[kBinRoom];        // by bin
-  uint32_t heavy[kBinRoom / 32];  // by bin: a root tells its levels
-  uint32_t threshold[kMostLevels + 1];
-  int16_t root_bin[kMostRoots];
-  uint8_t root_base[kMostRoots], root_last[kMostRoots];
+  uint32_t heavy[Limit::kBins / 32 + 1];  // by bin: a root tells its levels
+  uint32_t threshold[Limit::kLevels + 1];
+  int16_t root_bin[Limit::kRoots];
+  uint8_t root_base[Limit::kRoots], root_last[Limit::kRoots];
 };
 
+// kMost: the nodes of a table of density.
+template <class Limit, int kMost>
 struct SolveSpace {
-  uint32_t before[kBinRoom + 1];
+  using Limits = Limit;
+  static constexpr int kNodes = kMost;
+  uint32_t before[Limit::kBins + 1];
   union {  // one after the other
-    RefineSpace refine;
-    DensitySpace density;
+    RefineSpace<Limit> refine;
+    DensitySpace<kMost> density;
   };
   ChannelPlan plan;
 };
@@ -42,9 +45,9 @@ struct SolveCall {
   double eps = 0;
   ChannelVector weight_out, bias_out;
   int32_t* density = nullptr;  // optional
-  int nodes = kDensityNodes;   // of a channel's table
   double* stats = nullptr;
   int64_t* context = nullptr;  // optional
+  uint32_t* keys = nullptr;    // optional: [channels][n], room for exact levels of long channels
 };
 
 // The number of thresholds in (base, last] at or below the key, plus base.
@@ -77,8 +80,9 @@ __device__ inline uint32_t first_key(const BinMap<float>& map, int bin, uint32_t
 
 // Levels at the middle of each bin's mass, as the CPU has them; heavy bins become roots.
 // Returns how many.
-__device__ inline int settle_bins(SolveSpace& space, const LevelRule& rule,
-                                  const Quantile& quantile, LevelMap& out) {
+template <class Space, class Map>
+__device__ inline int settle_bins(Space& space, const LevelRule& rule, const Quantile& quantile,
+                                  Map& out) {
   const BinPlan<float>& plan = space.plan.bins;
   const int32_t negatives = static_cast<int32_t>(space.before[plan.split]);
   const bool descending = space.plan.norm.scale < 0;
@@ -92,7 +96,7 @@ __device__ inline int settle_bins(SolveSpace& space, const LevelRule& rule,
                                        : (anchor <= plan.z_first ? begin : end);
     past[side] = static_cast<int>(fmin(fmax(at, begin), end));
   }
-  for (int i = threadIdx.x; i < kBinRoom / 32; i += blockDim.x) out.heavy[i] = 0;
+  for (int i = threadIdx.x; i <= Space::Limits::kBins / 32; i += blockDim.x) out.heavy[i] = 0;
   __syncthreads();
   const int each = (plan.bins + blockDim.x - 1) / blockDim.x;
   const int begin = min(plan.bins, static_cast<int>(threadIdx.x) * each);
@@ -107,31 +111,49 @@ __device__ inline int settle_bins(SolveSpace& space, const LevelRule& rule,
         side ? static_cast<float>((quantile.levels + 1) * (1 - quantile.positive_share)) : 0.0f;
     gain[side] = static_cast<float>((quantile.levels + 1) * rule.weight(side) / 2);
   }
-  const auto is_heavy = [&](int b, uint32_t count) { return count > limit[b >= plan.split]; };
+  const auto level_upto = [&](int b, int32_t upto) {
+    const bool positive = b >= plan.split;
+    return rule.level(positive, upto + (b >= past[positive]) - (positive ? negatives : 0));
+  };
+  const bool exact = space.plan.exact && plan.bins > 1;
+  const auto is_heavy = [&](int b, int32_t before, int32_t count) {
+    if (exact) return count > 0 && level_upto(b, before + 1) != level_upto(b, before + count);
+    return static_cast<uint32_t>(count) > limit[b >= plan.split];
+  };
   for (int b = begin; b < end; ++b) {
     const int32_t before = static_cast<int32_t>(space.before[b]);
     const int32_t count = static_cast<int32_t>(space.before[b + 1]) - before;
     const bool positive = b >= plan.split;
     const int rank = (b >= past[positive]) - (positive ? negatives : 0);
-    if (is_heavy(b, count)) {
+    if (is_heavy(b, before, count)) {
       ++found;
       continue;
     }
     const float middle = static_cast<float>((before + rank) * 2 + count);
     int level = min(static_cast<int>(__fadd_rn(__fmul_rn(middle, gain[positive]), base[positive])),
                     quantile.levels);
-    if (plan.bins == 1) level = rule.level(positive, count + rank + (positive ? negatives : 0));
+    if (exact || plan.bins == 1) level = level_upto(b, before + count);
     out.level[b] = static_cast<uint8_t>(level);
     sum += static_cast<unsigned long long>(count) * level;
     square += static_cast<unsigned long long>(count) * level * level;
   }
-  add_to(&space.refine.level_sum, sum);
-  add_to(&space.refine.square_sum, square);
+  sum = sum_warp(sum);
+  square = sum_warp(square);
+  if (threadIdx.x % kWarp == 0) {
+    space.refine.warp_sum[threadIdx.x / kWarp] = sum;
+    space.refine.warp_square[threadIdx.x / kWarp] = square;
+  }
   uint32_t total = 0;
   uint32_t at = scan_block(found, space.refine.scan, total);
+  if (threadIdx.x == 0) {
+    for (uint32_t w = 0; w < blockDim.x / kWarp; ++w) {
+      space.refine.level_sum += space.refine.warp_sum[w];
+      space.refine.square_sum += space.refine.warp_square[w];
+    }
+  }
   for (int b = begin; b < end && found > 0; ++b) {
     const uint32_t before = space.before[b], count = space.before[b + 1] - before;
-    if (!is_heavy(b, count)) continue;
+    if (!is_heavy(b, before, count)) continue;
     --found;
     const bool positive = b >= plan.split;
     Root root;
@@ -168,12 +190,12 @@ __device__ inline uint32_t key_of_z(const Norm& norm, double z) {
 
 // A channel without bins: four roots, by sign and by the bound. Returns how many hold
 // values; `negatives` counts the values of z < 0.
-template <class T>
-__device__ inline int make_sides(SolveSpace& space, const Values<T>& values,
-                                 const Quantile& quantile, int64_t& negatives) {
+template <class Space, class T>
+__device__ inline int make_sides(Space& space, const Values<T>& values, const Quantile& quantile,
+                                 int64_t& negatives) {
   const Norm& norm = space.plan.norm;
   const bool descending = norm.scale < 0;
-  RefineSpace& refine = space.refine;
+  auto& refine = space.refine;
   if (threadIdx.x == 0) {
     refine.lo[0][0] = 0;
     refine.lo[0][1] = key_of_z(norm, -quantile.bound);
@@ -217,15 +239,14 @@ __device__ inline int make_sides(SolveSpace& space, const Values<T>& values,
 }
 
 // Equal bins of z over the thresholds' range, for the density of a channel without bins.
-template <class T>
-__device__ inline EvenCounts count_evenly(SolveSpace& space, const Values<T>& values,
-                                          double bandwidth) {
-  constexpr int kBins = 4080;
+template <class Space, class T>
+__device__ inline EvenCounts count_evenly(Space& space, const Values<T>& values, double bandwidth) {
+  constexpr int kBins = Space::Limits::kBins - 32;
   const Norm& norm = space.plan.norm;
   // Tails are cut where no table would reach: well beyond the first and the last threshold.
   const bool descending = norm.scale < 0;
   const auto z_of = [&](uint32_t key) { return norm.z(key_value(key, descending)); };
-  int reached = kMostLevels;
+  int reached = Space::Limits::kLevels;
   while (reached > 1 && space.refine.threshold[reached] == kNoKey) --reached;
   const double tail = 8 * bandwidth;
   const double a = norm.z(space.plan.summary.low), b = norm.z(space.plan.summary.high);
@@ -256,12 +277,12 @@ __device__ inline EvenCounts count_evenly(SolveSpace& space, const Values<T>& va
 }
 
 // The kept context: from the bins, each spread evenly, or value by value.
-template <class T>
-__device__ inline void write_context(SolveSpace& space, const Values<T>& values, int64_t* row) {
+template <class Space, class T>
+__device__ inline void write_context(Space& space, const Values<T>& values, int64_t* row) {
   const ChannelPlan& plan = space.plan;
   uint32_t* below = space.refine.cell;
   __syncthreads();
-  if (plan.how == kBinned) {
+  if (plan.how == kBinned && !plan.exact) {
     const BinPlan<float>& bins = plan.bins;
     const uint32_t total = space.before[bins.bins];
     const float offset = static_cast<float>(-bins.z_first / bins.z_width);
@@ -289,7 +310,7 @@ __device__ inline void write_context(SolveSpace& space, const Values<T>& values,
   }
   for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) below[i] = 0;
   __syncthreads();
-  if (plan.how == kExact) {
+  if (plan.how != kNotFinite) {
     for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
       const float z = static_cast<float>(plan.norm.z(values[i]));
       if (!isnan(z)) atomicAdd(&below[context_bin(z)], 1u);
@@ -300,14 +321,15 @@ __device__ inline void write_context(SolveSpace& space, const Values<T>& values,
 }
 
 // space.plan is made and, if it has bins, space.before holds their prefix sums.
-template <class T>
+template <class T, class Space, class Map>
 __device__ inline void solve_channel(const SolveCall& call, const Values<T>& values,
-                                     uint32_t channel, SolveSpace& space, LevelMap& out) {
+                                     uint32_t channel, Space& space, Map& out) {
   const Quantile& quantile = call.quantile;
   const ChannelPlan& plan = space.plan;
   const bool descending = plan.norm.scale < 0;
   if (threadIdx.x == 0) space.refine.level_sum = space.refine.square_sum = 0;
-  for (int k = threadIdx.x; k <= kMostLevels; k += blockDim.x) space.refine.threshold[k] = kNoKey;
+  constexpr int kLevels = Space::Limits::kLevels;
+  for (int k = threadIdx.x; k <= kLevels; k += blockDim.x) space.refine.threshold[k] = kNoKey;
   __syncthreads();
 
   int64_t negatives = 0;
@@ -316,15 +338,22 @@ __device__ inline void solve_channel(const SolveCall& call, const Values<T>& val
     negatives = space.before[plan.bins.split];
     const LevelRule rule(quantile, negatives, plan.values - negatives);
     roots = settle_bins(space, rule, quantile, out);
-    if (roots > 0) refine(values, descending, Ranking{rule, negatives}, space.refine, roots, 0);
+    if (roots > 0) {
+      Keys<T> keys(values, descending);
+      if (plan.exact && call.keys) {
+        keys = keep_heavy(values, plan.bins.map, out.heavy, descending,
+                          call.keys + static_cast<int64_t>(channel) * values.n, space.refine);
+      }
+      refine(keys, Ranking{rule, negatives}, space.refine, roots, 0);
+    }
   } else if (plan.how == kExact) {
     const int sides = make_sides(space, values, quantile, negatives);
     const LevelRule rule(quantile, negatives, plan.values - negatives);
-    refine(values, descending, Ranking{rule, negatives}, space.refine, sides,
+    refine(Keys<T>(values, descending), Ranking{rule, negatives}, space.refine, sides,
            static_cast<uint32_t>(plan.values));
   }
   __syncthreads();
-  for (int k = threadIdx.x; k <= kMostLevels; k += blockDim.x) {
+  for (int k = threadIdx.x; k <= kLevels; k += blockDim.x) {
     out.threshold[k] = space.refine.threshold[k];
   }
   for (int r = threadIdx.x; r < roots; r += blockDim.x) {
@@ -354,23 +383,24 @@ __device__ inline void solve_channel(const SolveCall& call, const Values<T>& val
   }
   if (call.context) write_context(space, values, call.context + channel * kContextBins);
   if (call.density) {
-    int32_t* nodes = call.density + static_cast<int64_t>(channel) * call.nodes;
+    int32_t* nodes = call.density + static_cast<int64_t>(channel) * Space::kNodes;
     const LevelRule rule(quantile, negatives, plan.values - negatives);
     if (plan.how == kNotFinite || plan.values == 0) {
-      for (int i = threadIdx.x; i < call.nodes; i += blockDim.x) nodes[i] = 0;
+      for (int i = threadIdx.x; i < Space::kNodes; i += blockDim.x) nodes[i] = 0;
     } else {
       EvenCounts counts{space.before, plan.bins.bins, plan.bins.split, plan.bins.z_first,
                         plan.bins.z_width};
       if (plan.how == kExact) counts = count_evenly(space, values, quantile.bandwidth);
       __syncthreads();
-      pack_density(counts, rule, quantile, plan.norm, space.density, call.nodes, nodes, stats);
+      pack_density(counts, rule, quantile, plan.norm, space.density, Space::kNodes, nodes, stats);
     }
   }
   if (threadIdx.x == 0) reinterpret_cast<LayerStats*>(call.stats)[channel] = stats;
 }
 
 // The level of a value by its channel's map; `level` is map.level, perhaps in shared memory.
-__device__ inline int level_of(float x, const LevelMap& map, const uint8_t* level,
+template <class Map>
+__device__ inline int level_of(float x, const Map& map, const uint8_t* level,
                                const uint32_t* threshold, int levels) {
   if (map.how == kExact) {
     return level_among(threshold, 0, levels, order_key(x, map.descending));

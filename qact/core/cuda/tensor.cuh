@@ -43,6 +43,9 @@ __device__ inline int64_t row_offset(const Layout& layout, uint32_t channel, uin
          static_cast<int64_t>(channel) * layout.channel_stride + place;
 }
 
+// Values of a pack in columns: few, since each has a map or sums of its own.
+inline constexpr int kColumnPack = 2;
+
 // A thread's places in columns: every thread keeps its kSize channels.
 template <int kGroup, int kSize>
 struct Column {
@@ -52,14 +55,28 @@ struct Column {
   __device__ explicit Column(uint32_t group)
       : channel(group * kGroup + threadIdx.x % kLanes * kSize), first(threadIdx.x / kLanes) {}
 
-  template <class Visit>
-  __device__ void for_each_place(const Extent& extent, uint32_t part, const Visit& visit) const {
+  // visit(what load gave for some places, the first of them), so that a thread waits for
+  // kAhead loads at once.
+  template <int kAhead, class Load, class Visit>
+  __device__ void for_each_batch(const Extent& extent, uint32_t part, const Load& load,
+                                 const Visit& visit) const {
     if (channel >= extent.channels) return;
-    const uint32_t begin = part * extent.per_part;
-    const uint32_t end = min(extent.n, begin + extent.per_part);
-#pragma unroll 4
-    for (uint32_t i = begin + first; i < end; i += blockDim.x / kLanes) visit(i);
+    using Loaded = decltype(load(0u));
+    const uint32_t begin = part * extent.per_part, end = min(extent.n, begin + extent.per_part);
+    uint32_t i = begin + first;
+    for (; i + (kAhead - 1) * step() < end; i += kAhead * step()) {
+      Loaded loaded[kAhead];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) loaded[a] = load(i + a * step());
+      visit(loaded, i);
+    }
+    for (; i < end; i += step()) {
+      const Loaded loaded[1] = {load(i)};
+      visit(loaded, i);
+    }
   }
+
+  __device__ static uint32_t step() { return blockDim.x / kLanes; }  // between a thread's places
 };
 
 // One channel's values in any layout, one at a time.

@@ -1,0 +1,168 @@
+// The passes of the forward direction over columns. A thread keeps kSize channels, and
+// tables of a block's kGroup channels lie in shared memory.
+#pragma once
+
+#include "qact/core/cuda/forward.cuh"
+
+namespace qact::core::cuda {
+
+template <class T, int kGroup, int kSize>
+__global__ void __launch_bounds__(kThreads)
+    summarise_columns(const T* x, Layout layout, Extent extent, Partial* parts) {
+  using Columns = Column<kGroup, kSize>;
+  __shared__ Room<Partial, kThreads / kWarp * Columns::kLanes> shared_room;
+  Partial* const shared = shared_room.array();
+  const Columns column(blockIdx.x);
+  Partial all[kSize];
+  float shift[kSize];
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    shift[i] = column.channel < extent.channels ? shift_of(to_float(x[column.channel + i])) : 0;
+  }
+  column.template for_each_batch<8>(
+      extent, blockIdx.y,
+      [&](uint32_t place) { return load<kSize>(x + place * layout.row_stride + column.channel); },
+      [&]<int kCount>(const Pack<T, kSize>(&packs)[kCount], uint32_t) {
+#pragma unroll
+        for (int i = 0; i < kSize; ++i) {
+          float sum = 0, square = 0;
+#pragma unroll
+          for (int a = 0; a < kCount; ++a) {
+            const float v = to_float(packs[a].v[i]), d = v - shift[i];
+            all[i].note(v);
+            sum += d;
+            square += d * d;
+          }
+          all[i].sum += sum;
+          all[i].square += square;
+        }
+      });
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    const Partial merged = merge_columns<Columns::kLanes>(all[i], shared);
+    const uint32_t channel = blockIdx.x * kGroup + threadIdx.x * kSize + i;
+    if (threadIdx.x < Columns::kLanes && channel < extent.channels) {
+      parts[channel * extent.parts + blockIdx.y] = merged;
+    }
+  }
+}
+
+// A channel's bins as a thread keeps them. Those without bins have all values in the first,
+// whose count nobody reads.
+struct ColumnBins {
+  float origin = 0, scale = 0;
+  int base = 0;  // of the channel's table, plus the offset of its bins
+
+  __device__ int operator()(float x) const {
+    return __float2int_rd(__fmul_rn(__fsub_rn(x, origin), scale)) + base;
+  }
+};
+
+template <class T, int kGroup, int kSize, int kBlock>
+__global__ void __launch_bounds__(kBlock)
+    count_columns(const T* x, Layout layout, Extent extent, Summaries summaries, NormIn norm_in,
+                  Quantile quantile, PartCounts counts) {
+  static_assert(kBlock / kWarp >= kGroup);
+  extern __shared__ uint32_t words[];
+  __shared__ Room<ChannelPlan, kGroup> plans_room;
+  ChannelPlan* const plans = plans_room.array();
+  const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
+  if (warp < kGroup && own < extent.channels) {
+    plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);
+    if (blockIdx.y == 0 && threadIdx.x % kWarp == 0) summaries.plans[own] = plans[warp];
+  }
+  for (uint32_t i = threadIdx.x; i < counts.per_part * kGroup; i += blockDim.x) words[i] = 0;
+  __syncthreads();
+  const Column<kGroup, kSize> column(blockIdx.x);
+  const uint32_t first = column.channel - blockIdx.x * kGroup;
+  ColumnBins bins[kSize];
+  bool some = false;
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    bins[i].base = static_cast<int>((first + i) * counts.per_part * 2);
+    if (column.channel < extent.channels && plans[first + i].how == kBinned) {
+      const BinMap<float>& map = plans[first + i].bins.map;
+      bins[i] = {map.origin, map.scale, bins[i].base + map.offset};
+      some = true;
+    }
+  }
+  if (!__syncthreads_or(some)) return;
+  column.template for_each_batch<8>(
+      extent, blockIdx.y,
+      [&](uint32_t place) { return load<kSize>(x + place * layout.row_stride + column.channel); },
+      [&]<int kCount>(const Pack<T, kSize>(&packs)[kCount], uint32_t) {
+#pragma unroll
+        for (int a = 0; a < kCount; ++a) {
+#pragma unroll
+          for (int i = 0; i < kSize; ++i) count_bin(words, bins[i](to_float(packs[a].v[i])));
+        }
+      });
+  __syncthreads();
+  for (int g = 0; g < kGroup && blockIdx.x * kGroup + g < extent.channels; ++g) {
+    uint32_t* out = counts.of(blockIdx.x * kGroup + g, blockIdx.y);
+    for (uint32_t i = threadIdx.x; i < counts.per_part; i += blockDim.x) {
+      out[i] = words[g * counts.per_part + i];
+    }
+  }
+}
+
+template <class T, int kGroup, int kSize, int kBlock>
+__global__ void __launch_bounds__(kBlock, 1024 / kBlock)
+    write_columns(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* level, Extent extent,
+                  const PassMap* maps, int levels, int words) {
+  extern __shared__ __align__(16) uint32_t tables[];
+  const uint32_t base = blockIdx.x * kGroup;
+  for (int g = threadIdx.x / kWarp; g < kGroup; g += kBlock / kWarp) {
+    if (base + g < extent.channels) {
+      load_levels(maps[base + g], words, tables + g * words, threadIdx.x % kWarp, kWarp);
+    }
+  }
+  const Column<kGroup, kSize> column(blockIdx.x);
+  const uint8_t* by_bin = reinterpret_cast<const uint8_t*>(tables);
+  ColumnBins bins[kSize];
+  float scale[kSize], shift[kSize];
+  bool simple = true;
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    if (column.channel >= extent.channels) break;
+    const PassMap& map = maps[column.channel + i];
+    const int table = static_cast<int>(column.channel - base + i) * words * 4;
+    bins[i] = {map.map.origin, map.map.scale, table + map.map.offset};
+    scale[i] = map.out_scale;
+    shift[i] = map.out_shift;
+    simple &= map.how == kBinned && map.roots == 0;
+  }
+  const auto write = [&](const auto& level_at) {
+    column.template for_each_batch<4>(
+        extent, blockIdx.y,
+        [&](uint32_t place) { return load<kSize>(x + place * layout.row_stride + column.channel); },
+        [&]<int kCount>(const Pack<T, kSize>(&packs)[kCount], uint32_t first) {
+#pragma unroll
+          for (int a = 0; a < kCount; ++a) {
+            const uint32_t place = first + a * column.step();
+            Pack<T, kSize> out;
+            Pack<uint8_t, kSize> out_level;
+#pragma unroll
+            for (int i = 0; i < kSize; ++i) {
+              const int k = level_at(i, to_float(packs[a].v[i]));
+              out.v[i] = from_float<T>(k * scale[i] + shift[i]);
+              out_level.v[i] = static_cast<uint8_t>(k);
+            }
+            *reinterpret_cast<Pack<T, kSize>*>(y + place * y_layout.row_stride + column.channel) =
+                out;
+            *reinterpret_cast<Pack<uint8_t, kSize>*>(
+                level + static_cast<int64_t>(place) * extent.channels + column.channel) = out_level;
+          }
+        });
+  };
+  if (__syncthreads_and(simple)) {
+    write([&](int i, float v) { return by_bin[bins[i](v)]; });
+  } else {
+    write([&](int i, float v) {
+      const PassMap& map = maps[column.channel + i];
+      return map.how == kNotFinite ? 0 : level_of(v, map, map.level, map.threshold, levels);
+    });
+  }
+}
+
+}  // namespace qact::core::cuda
