@@ -81,10 +81,15 @@ void reset_contexts(torch::nn::Module& network) {
   visit_contexts(network, [](auto& layer) { layer.reset_running_stats(); });
 }
 
-double QuantileActivationImpl::next_momentum() {
-  num_batches_tracked += 1;
+double QuantileActivationImpl::momentum_of_next() const {
   if (options.momentum()) return *options.momentum();
-  return 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
+  return 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>() + 1);
+}
+
+double QuantileActivationImpl::next_momentum() {
+  const double momentum = momentum_of_next();
+  num_batches_tracked += 1;
+  return momentum;
 }
 
 void QuantileActivationImpl::keep_context(const torch::Tensor& batch, double momentum,
@@ -126,9 +131,9 @@ torch::Tensor QuantileActivationImpl::in_batch_fused(const torch::Tensor& x, con
       /*track=*/call.keep);
   if (call.keep) {
     torch::NoGradGuard no_grad;
-    const double momentum = next_momentum(), n = per_channel(x);
+    const double n = per_channel(x);
     ops::layer_track(running_mean_in, running_var_in, running_mean_out, running_var_out, context,
-                     stats, batch, momentum, n, worth(n));
+                     num_batches_tracked, stats, batch, momentum_of_next(), n, worth(n));
   }
   return y;
 }

@@ -79,6 +79,7 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   torch::Tensor in_batch_fused(const torch::Tensor& x, const Call& call);
   torch::Tensor in_kept(const torch::Tensor& x, const Call& call);
   torch::Tensor in_blend(const torch::Tensor& x, const Call& call);
+  double momentum_of_next() const;
   double next_momentum();
   void keep_context(const torch::Tensor& batch, double momentum, double values);
 };

@@ -142,7 +142,9 @@ FoldedVector fold_vector(const MaybeTensor& vector) {
   FoldedVector out;
   if (!vector) return out;
   const bool is_double = vector->scalar_type() == at::kDouble;
-  out.tensor = vector->to(is_double ? at::kDouble : at::kFloat).contiguous();
+  const auto type = is_double ? at::kDouble : at::kFloat;
+  const bool ready = vector->scalar_type() == type && vector->is_contiguous();
+  out.tensor = ready ? *vector : vector->to(type).contiguous();
   out.vector = {out.tensor.data_ptr(), is_double};
   return out;
 }

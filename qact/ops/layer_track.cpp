@@ -11,17 +11,17 @@
 namespace qact::ops {
 
 void layer_track(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
-                 at::Tensor& context, const at::Tensor& stats, const at::Tensor& batch,
-                 double momentum, double n, double values) {
+                 at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
+                 const at::Tensor& batch, double momentum, double n, double values) {
   static const auto op = registered<decltype(layer_track)>("qact::layer_track");
   at::AutoDispatchBelowADInplaceOrView guard;  // nothing here has a gradient
-  op.call(mean_in, var_in, mean_out, var_out, context, stats, batch, momentum, n, values);
+  op.call(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n, values);
 }
 
 void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
                        const at::Tensor& mean_out, const at::Tensor& var_out,
-                       const at::Tensor& context, const at::Tensor& stats, const at::Tensor& batch,
-                       double momentum) {
+                       const at::Tensor& context, const at::Tensor& batches,
+                       const at::Tensor& stats, const at::Tensor& batch, double momentum) {
   constexpr const char* kOp = "layer_track";
   check_context(kOp, "context", context);
   check_context(kOp, "batch", batch);
@@ -36,6 +36,8 @@ void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
                 "] expected running statistics of shape (", context.sym_size(0), "), got ",
                 describe(*running));
   }
+  TORCH_CHECK(batches.scalar_type() == at::kLong && batches.dim() == 0, "[", kOp,
+              "] expected batches to be one int64, got ", describe(batches));
   TORCH_CHECK(momentum >= 0 && momentum <= 1, "[", kOp, "] expected momentum in [0, 1], got ",
               momentum);
 }
@@ -43,9 +45,10 @@ void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
 namespace {
 
 void track_anywhere(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out,
-                    at::Tensor& var_out, at::Tensor& context, const at::Tensor& stats,
-                    const at::Tensor& batch, double momentum, double n, double values) {
-  check_layer_track(mean_in, var_in, mean_out, var_out, context, stats, batch, momentum);
+                    at::Tensor& var_out, at::Tensor& context, at::Tensor& batches,
+                    const at::Tensor& stats, const at::Tensor& batch, double momentum, double n,
+                    double values) {
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
   const auto keep = [&](at::Tensor& running, int column, double factor) {
     running.lerp_((stats.select(1, column) * factor).to(running.scalar_type()), momentum);
   };
@@ -55,12 +58,13 @@ void track_anywhere(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_ou
   keep(mean_out, 2, 1);
   keep(var_out, 3, unbiased);
   context.copy_(context_blend(context, (1 - momentum) * values, batch, momentum * values));
+  batches.add_(1);
 }
 
 void track_meta(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
-                at::Tensor& context, const at::Tensor& stats, const at::Tensor& batch,
-                double momentum, double, double) {
-  check_layer_track(mean_in, var_in, mean_out, var_out, context, stats, batch, momentum);
+                at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
+                const at::Tensor& batch, double momentum, double, double) {
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
 }
 
 }  // namespace
@@ -68,8 +72,8 @@ void track_meta(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, a
 TORCH_LIBRARY_FRAGMENT(qact, m) {
   m.def(
       "layer_track(Tensor(a!) mean_in, Tensor(b!) var_in, Tensor(c!) mean_out, "
-      "Tensor(d!) var_out, Tensor(e!) context, Tensor stats, Tensor batch, float momentum, "
-      "float n, float values) -> ()");
+      "Tensor(d!) var_out, Tensor(e!) context, Tensor(f!) batches, Tensor stats, Tensor batch, "
+      "float momentum, float n, float values) -> ()");
 }
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("layer_track", track_anywhere); }

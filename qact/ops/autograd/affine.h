@@ -34,7 +34,9 @@ inline std::array<at::Tensor, 4> split_gradient(torch::autograd::AutogradContext
   const std::vector<int64_t> types = context->saved_data["types"].toIntVector();
   for (int i = 0; i < 4; ++i) {
     if (types[i] < 0) continue;
-    out[i] = affine.select(0, i).to(static_cast<at::ScalarType>(types[i]));
+    const auto type = static_cast<at::ScalarType>(types[i]);
+    out[i] = affine.select(0, i);
+    if (out[i].scalar_type() != type) out[i] = out[i].to(type);
   }
   return out;
 }

@@ -33,6 +33,9 @@ class Layer : public torch::autograd::Function<Layer> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    // Only a gradient of the gradient needs autograd to look on.
+    std::optional<at::AutoDispatchBelowADInplaceOrView> unwatched;
+    if (!at::GradMode::is_enabled()) unwatched.emplace();
     const variable_list saved = context->get_saved_variables();
     auto [grad_x, affine] = quantile_layer_backward(
         grads[0], saved[0], saved[1], saved[2], saved[3], maybe(saved[4]), maybe(saved[5]),

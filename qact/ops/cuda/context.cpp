@@ -48,9 +48,9 @@ at::Tensor quantiles(const at::Tensor& context, int64_t levels, double bound,
 }
 
 void track(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
-           at::Tensor& context, const at::Tensor& stats, const at::Tensor& batch, double momentum,
-           double n, double values) {
-  check_layer_track(mean_in, var_in, mean_out, var_out, context, stats, batch, momentum);
+           at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
+           const at::Tensor& batch, double momentum, double n, double values) {
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
   const c10::cuda::CUDAGuard guard(context.device());
   for (const at::Tensor* running : {&mean_in, &var_in, &mean_out, &var_out}) {
     TORCH_CHECK(running->scalar_type() == at::kFloat && running->is_contiguous(),
@@ -65,6 +65,7 @@ void track(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Te
   call.mean_out = mean_out.data_ptr<float>();
   call.var_out = var_out.data_ptr<float>();
   call.context = context.data_ptr<int64_t>();
+  call.batches = batches.data_ptr<int64_t>();
   call.channels = context.size(0);
   call.unbiased = n / (n - 1);
   call.momentum = momentum;
