@@ -54,6 +54,7 @@ void layer(const Settings& settings, Report& report);
 void layer_cuda(const Settings& settings, Report& report);
 void curve(const Settings& settings, Report& report);
 void train_step(const Settings& settings, Report& report);
+void train_step_extras(const Settings& settings, Report& report);
 void loader(const Settings& settings, Report& report);
 void distortion(const Settings& settings, Report& report);
 

@@ -146,6 +146,19 @@ void time_case(const torch::Tensor& x, const char* dtype, const char* layout,
   report.say(line);
 }
 
+// Exact levels, which the public reference sorts for.
+void time_exact(const torch::Tensor& x, const Settings& settings, Report& report) {
+  const torch::Tensor grad = torch::randn_like(x);
+  nn::QuantileActivation ours(nn::QuantileActivationOptions(x.size(1)).algorithm("exact"));
+  BatchNormRelu peer(x.size(1));
+  ours->to(x.device());
+  peer->to(x.device());
+  const auto times =
+      interleave({event_step(ours, x, grad), event_step(peer, x, grad)}, settings.repeats);
+  report.add({"layer, exact levels", x.sizes().vec(), "float32", "contiguous", "both", times[0][2],
+              kPeer, times[1][2], "", "cuda"});
+}
+
 }  // namespace
 
 void layer_cuda(const Settings& settings, Report& report) {
@@ -158,6 +171,7 @@ void layer_cuda(const Settings& settings, Report& report) {
   const std::vector<std::vector<int64_t>> shapes = {{128, 64, 32, 32}, {128, 128, 16, 16},
                                                     {128, 256, 8, 8},  {128, 512, 4, 4},
                                                     {256, 64, 56, 56}, {1024, 64, 32, 32}};
+  for (const auto& shape : shapes) time_exact(torch::randn(shape, torch::kCUDA), settings, report);
   for (const auto& shape : shapes) {
     for (const auto type : {torch::kFloat, torch::kBFloat16}) {
       for (const auto format :

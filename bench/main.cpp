@@ -24,6 +24,8 @@ const Benchmark kBenchmarks[] = {
 #endif
     {"curve", "its cost per element as the context grows", qact::bench::curve},
     {"train_step", "a step of training ResNet18 (GPU) and LeNet (CPU)", qact::bench::train_step},
+    {"extras", "memory with activations checkpointed, the watershed loss (GPU)",
+     qact::bench::train_step_extras},
     {"loader", "augmented images per second on one core", qact::bench::loader},
     {"distortion", "distortions of images next to imagecorruptions", qact::bench::distortion},
 };

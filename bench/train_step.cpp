@@ -54,14 +54,18 @@ class Training {
     return loss;
   }
 
-  // Milliseconds of a step; on a GPU of several in a row, as a run has them.
+  // Milliseconds of a step, and of what the host did of it; on a GPU of several in a row, as
+  // a run has them.
   std::vector<double> timed() {
     const int steps = device_.is_cuda() ? 10 : 1;
+    double host = 0;
     const double ms = milliseconds_of([&] {
-      for (int i = 0; i < steps; ++i) step();
+      host = milliseconds_of([&] {
+        for (int i = 0; i < steps; ++i) step();
+      });
       if (device_.is_cuda()) torch::cuda::synchronize();
     });
-    return {ms / steps};
+    return {ms / steps, host / steps};
   }
 
  private:
@@ -98,6 +102,9 @@ void compare(const std::string& model, models::Options options, int64_t batch, t
   const std::string pass = model + " " + options.placement;
   const char* peers[] = {"ReLU", "BatchNorm + ReLU"};
   for (int peer = 0; peer < 2; ++peer) {
+    char note[80];
+    std::snprintf(note, sizeof note, "%s; the host worked %.2f and %.2f ms", peers[peer],
+                  times[0][1], times[1 + peer][1]);
     report.add({"train_step",
                 {batch, options.channels, options.image_size, options.image_size},
                 precision.dtype,
@@ -106,7 +113,7 @@ void compare(const std::string& model, models::Options options, int64_t batch, t
                 times[0][0],
                 peers[peer],
                 times[1 + peer][0],
-                peers[peer],
+                note,
                 device.is_cuda() ? "cuda" : "cpu"});
   }
 }
@@ -136,12 +143,39 @@ void peak_memory(torch::Device device, Report& report) {
   }
 }
 
+// What the watershed loss adds to a step at batch 512 with 512 features.
+void watershed_share(torch::Device device, const Settings& settings, Report& report) {
+  constexpr int64_t kBatch = 512, kFeatures = 512, kClasses = 10;
+  const losses::Loss loss = losses::make("watershed");
+  torch::manual_seed(3);
+  const torch::Tensor labels = torch::arange(kBatch).remainder(kClasses).to(device);
+  const torch::Tensor logits = torch::zeros({kBatch, kClasses}, device);
+  const torch::Tensor embedding = torch::randn({kBatch, kFeatures}, device).requires_grad_(true);
+  const auto timed = [&] {
+    core::Random random(0, 0);
+    return std::vector<double>{milliseconds_of([&] {
+                                 for (int i = 0; i < 10; ++i)
+                                   loss.value({embedding, logits, labels}, random).backward();
+                                 torch::cuda::synchronize();
+                               }) /
+                               10};
+  };
+  Training step("resnet18", {}, kBatch, device, {"float32", "contiguous", false, false});
+  const auto times = interleave({timed, [&] { return step.timed(); }}, settings.repeats);
+  char line[120];
+  std::snprintf(line, sizeof line,
+                "         watershed at batch 512: %.3f ms, %.1f%% of a ResNet18 step of %.3f ms",
+                times[0][0], 100 * times[0][0] / times[1][0], times[1][0]);
+  report.say(line);
+}
+
 void on_gpu(const Settings& settings, Report& report) {
   const torch::Device device(torch::kCUDA);
   at::globalContext().setAllowTF32CuBLAS(true);
   at::globalContext().setAllowTF32CuDNN(true);
   at::globalContext().setBenchmarkCuDNN(true);
   const Precision precisions[] = {{"float32", "contiguous", false, false},
+                                  {"bfloat16", "contiguous", true, false},
                                   {"bfloat16", "channels_last", true, true}};
   for (const int64_t batch : {128, 512}) {
     for (const Precision& precision : precisions) {
@@ -151,10 +185,16 @@ void on_gpu(const Settings& settings, Report& report) {
       }
     }
   }
-  peak_memory(device, report);
 }
 
 }  // namespace
+
+void train_step_extras(const Settings& settings, Report& report) {
+  if (!torch::cuda::is_available()) return;
+  const torch::Device device(torch::kCUDA);
+  peak_memory(device, report);
+  watershed_share(device, settings, report);
+}
 
 void train_step(const Settings& settings, Report& report) {
   if (torch::cuda::is_available()) on_gpu(settings, report);
