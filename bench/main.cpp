@@ -28,6 +28,7 @@ const Benchmark kBenchmarks[] = {
      qact::bench::train_step_extras},
     {"loader", "augmented images per second on one core", qact::bench::loader},
     {"distortion", "distortions of images next to imagecorruptions", qact::bench::distortion},
+    {"metrics", "MAP@100 and the scores of 10,000 outputs", qact::bench::metrics_of_outputs},
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ struct Retrieval {
 };
 
 // embeddings (n, d) floating, labels (n) int64, on any device. A query alone in its class
-// counts 0. Repeats bit for bit whatever the number of threads.
+// counts 0; NaN where an embedding is not finite. The same bits on every device and for any
+// number of threads.
 Retrieval map_at_k(const at::Tensor& embeddings, const at::Tensor& labels, int64_t k = 100);
 
 }  // namespace qact::metrics

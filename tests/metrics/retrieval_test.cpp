@@ -6,6 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "qact/metrics/nearest_neighbours.h"
+#include "tests/metrics/plain_retrieval.h"
+
 namespace qact::metrics {
 namespace {
 
@@ -25,6 +28,51 @@ TEST(Retrieval, AgreesWithTorchmetricsAndWithPlainCode) {
   }
 }
 
+struct Case {
+  const char* name;
+  torch::Tensor embeddings;
+};
+
+// Ties, and what rounding makes of differences of large numbers.
+std::vector<Case> awkward_cases() {
+  torch::manual_seed(1);
+  const torch::Tensor x = torch::randn({200, 19});
+  torch::Tensor outlier = x.clone();
+  outlier[7].fill_(1e6);
+  return {{"noise", x},
+          {"one value each", torch::randn({200, 1})},
+          {"one", torch::randn({1, 4})},
+          {"two", torch::randn({2, 4})},
+          {"fewer than k", torch::randn({3, 4})},
+          {"whole numbers", torch::randint(0, 3, {200, 3}).to(torch::kFloat)},
+          {"all equal", torch::full({200, 5}, 0.1)},
+          {"equal but for one", torch::cat({torch::zeros({199, 5}), torch::ones({1, 5})})},
+          {"each forty times", torch::randn({5, 8}).repeat({40, 1})},
+          {"far from the origin", x * 1e-3 + 1e4},
+          {"tight classes", 10 * torch::randn({2, 19}).repeat({100, 1}) + x * 1e-5},
+          {"an outlier", outlier},
+          {"squares below the smallest float", x * 1e-30},
+          {"squares beyond the largest", x * 1e25},
+          {"double", x.to(torch::kDouble)},
+          {"bfloat16", x.to(torch::kBFloat16)}};
+}
+
+TEST(Retrieval, IsThePlainOne) {
+  for (const Case& c : awkward_cases()) {
+    const int64_t n = c.embeddings.size(0);
+    std::vector<int64_t> labels(n);
+    for (int64_t i = 0; i < n; ++i) labels[i] = i * i % 7;
+    for (const int64_t k : {int64_t{1}, int64_t{5}, int64_t{100}}) {
+      EXPECT_EQ(nearest_neighbours(c.embeddings, k), plain_neighbours(c.embeddings, k))
+          << c.name << " " << k;
+    }
+    const Retrieval found = map_at_k(c.embeddings, torch::tensor(labels), 50);
+    const Retrieval plain = plain_map(c.embeddings, labels, 50);
+    EXPECT_NEAR(found.map, plain.map, 1e-12) << c.name;
+    EXPECT_NEAR(found.map_retrieved, plain.map_retrieved, 1e-12) << c.name;
+  }
+}
+
 TEST(Retrieval, SeparatedClassesArePerfectAndLonersCountNothing) {
   const torch::Tensor embeddings = torch::tensor({{0.f}, {1.f}, {10.f}, {11.f}, {100.f}});
   const Retrieval found = map_at_k(embeddings, torch::tensor({0, 0, 1, 1, 2}), 1);
@@ -33,6 +81,8 @@ TEST(Retrieval, SeparatedClassesArePerfectAndLonersCountNothing) {
 
 TEST(Retrieval, EmptyAndBadInput) {
   EXPECT_TRUE(std::isnan(map_at_k(torch::zeros({0, 3}), torch::zeros({0}, torch::kLong)).map));
+  const torch::Tensor infinite = torch::full({3, 2}, INFINITY);
+  EXPECT_TRUE(std::isnan(map_at_k(infinite, torch::zeros({3}, torch::kLong)).map));
   EXPECT_THROW(map_at_k(torch::zeros({3}), torch::zeros({3}, torch::kLong)), c10::Error);
   EXPECT_THROW(map_at_k(torch::zeros({3, 2}), torch::zeros({2}, torch::kLong)), c10::Error);
   EXPECT_THROW(map_at_k(torch::zeros({3, 2}), torch::zeros({3}, torch::kLong), 0), c10::Error);
