@@ -2,9 +2,8 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
+#include <cmath>
 
-#include "qact/core/random.h"
 #include "qact/metrics/calibration.h"
 #include "qact/metrics/retrieval.h"
 #include "qact/metrics/scores.h"
@@ -15,20 +14,25 @@ using metrics::Binning;
 using metrics::Predictions;
 using results::Row;
 
-Interval bootstrap_accuracy(const Predictions& p, uint64_t seed) {
-  constexpr int kDraws = 1000;
+// A sample drawn with replacement is right Binomial(n, k / n) times, of n of which k are right: its
+// quantiles need no draws. P(j + 1) / P(j) = (n - j) / (j + 1) k / (n - k).
+Interval bootstrap_accuracy(const Predictions& p) {
   const int64_t n = p.size();
-  if (n == 0) return {};
-  std::vector<uint8_t> right(n);
-  for (int64_t i = 0; i < n; ++i) right[i] = p.top(i) == p.labels[i];
-  core::Random random(seed, 0);
-  std::vector<int64_t> sums(kDraws);
-  for (int64_t& sum : sums) {
-    for (int64_t i = 0; i < n; ++i) sum += right[static_cast<int64_t>(random.uniform() * n)];
-  }
-  std::sort(sums.begin(), sums.end());
-  const auto share = [&](int draw) { return static_cast<double>(sums[draw]) / n; };
-  return {share(kDraws / 40), share(kDraws - 1 - kDraws / 40)};
+  int64_t right = 0;
+  for (int64_t i = 0; i < n; ++i) right += p.top(i) == p.labels[i];
+  if (right == 0) return {0, 0};
+  if (right == n) return {1, 1};
+  const auto count = static_cast<double>(n), odds = right / (count - right);
+  const auto quantile = [&](double share) {
+    double log_chance = count * std::log1p(-right / count), sum = std::exp(log_chance);
+    int64_t j = 0;
+    for (; sum < share && j < n; ++j) {
+      log_chance += std::log((count - j) / (j + 1) * odds);
+      sum += std::exp(log_chance);
+    }
+    return j / count;
+  };
+  return {quantile(0.025), quantile(0.975)};
 }
 
 Row probability_scores(const Predictions& p) {

@@ -8,11 +8,11 @@
 
 namespace qact::run {
 
-// The middle 95% of the accuracies of 1,000 samples drawn with replacement.
+// The middle 95% of the accuracies of all samples of the same size, drawn with replacement.
 struct Interval {
   double low = 0, high = 0;
 };
-Interval bootstrap_accuracy(const metrics::Predictions& p, uint64_t seed = 0);
+Interval bootstrap_accuracy(const metrics::Predictions& p);
 
 // accuracy, accuracy_low, accuracy_high, ece_..., nll, brier, in the order of the file.
 results::Row probability_scores(const metrics::Predictions& p);

@@ -221,6 +221,27 @@ TEST(Bootstrap, HoldsTheBinomialsMiddle) {
   EXPECT_NEAR(interval.high, 0.75 + 1.96 * 0.0217, 0.01);
 }
 
+// Every sample that can be drawn from five, 5^5 of them.
+TEST(Bootstrap, IsThatOfAllSamples) {
+  const std::vector<int64_t> labels(5, 1);
+  for (int right = 0; right <= 5; ++right) {
+    std::vector<float> probabilities;
+    for (int i = 0; i < 5; ++i) {
+      probabilities.insert(probabilities.end(), {i < right ? 0.f : 1.f, i < right ? 1.f : 0.f});
+    }
+    std::vector<int> sums;
+    for (int sample = 0; sample < 3125; ++sample) {
+      int sum = 0;
+      for (int rest = sample, draw = 0; draw < 5; ++draw, rest /= 5) sum += rest % 5 < right;
+      sums.push_back(sum);
+    }
+    std::sort(sums.begin(), sums.end());
+    const Interval interval = bootstrap_accuracy({probabilities, labels, 2});
+    EXPECT_EQ(interval.low, sums[3125 / 40] / 5.0) << right;
+    EXPECT_EQ(interval.high, sums[3125 - 1 - 3125 / 40] / 5.0) << right;
+  }
+}
+
 TEST(Summary, AveragesOverDistortions) {
   Rows rows;
   const auto add = [&](const char* distortion, int severity, double accuracy) {
