@@ -156,13 +156,12 @@ class Evaluation {
     const Inference how = inference_in(mode, options_, subject_.config);
     const int64_t each = passes(mode, options_);
     Outputs outputs;
-    Row retrieval;
     {
       const Models::Loan model(models_);
       outputs = infer(*model, split, how, subject_.classifiers,
                       [&](int64_t images) { work.advance(images * each); });
-      retrieval = retrieval_scores(outputs.embedding, split.labels);
     }
+    const Row retrieval = retrieval_scores(outputs.embedding, split.labels);
     Rows empty = maker_.of_cell(mode, job.distortion, job.severity);
     auto row = empty.begin();
     for (const torch::Tensor& table : outputs.probabilities) {

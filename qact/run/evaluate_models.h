@@ -14,12 +14,13 @@
 
 namespace qact::run {
 
-// Models that jobs borrow: one for each thread on the CPU, one in all on a GPU, where jobs
-// take turns at it and make images and metrics side by side.
+// Models that jobs borrow: one for each thread on the CPU. On a GPU two in all, so that one's
+// images are prepared while the other's pass through; jobs take turns at them, and make
+// distortions and metrics side by side.
 class Models {
  public:
   Models(std::filesystem::path path, const std::string& device, int threads)
-      : path_(std::move(path)), device_(device), left_(device_.is_cpu() ? threads : 1) {}
+      : path_(std::move(path)), device_(device), left_(device_.is_cpu() ? threads : kOnGpu) {}
 
   class Loan {
    public:
@@ -66,6 +67,8 @@ class Models {
     free_.push_back(std::move(model));
     changed_.notify_one();
   }
+
+  static constexpr int kOnGpu = 2;
 
   const std::filesystem::path path_;
   const torch::Device device_;

@@ -74,9 +74,9 @@ class Pass {
     Outputs out{torch::cat(embeddings_), {}};
     for (size_t c = 0; c < classifiers_.size(); ++c) {
       if (is_of_all(classifiers_[c])) {
-        probabilities_[c] = {classify(classifiers_[c], {out.embedding, {}}).to(torch::kCPU)};
+        probabilities_[c] = {classify(classifiers_[c], {out.embedding, {}})};
       }
-      out.probabilities.push_back(torch::cat(probabilities_[c]));
+      out.probabilities.push_back(torch::cat(probabilities_[c]).to(torch::kCPU));
     }
     return out;
   }
@@ -143,14 +143,16 @@ class Pass {
     predict(out.to(device_), 1);
   }
 
-  // Keeps the outputs of the first `count` images of a batch.
+  // Keeps the outputs of the first `count` images of a batch, and no memory of others.
   void predict(const torch::Tensor& images, int64_t count) {
     const models::Output output = model_.network->forward(images);
-    embeddings_.push_back(output.embedding.narrow(0, 0, count));
+    const auto first = [&](const torch::Tensor& all) {
+      return count == all.size(0) ? all : all.narrow(0, 0, count).clone();
+    };
+    embeddings_.push_back(first(output.embedding));
     for (size_t c = 0; c < classifiers_.size(); ++c) {
       if (is_of_all(classifiers_[c])) continue;
-      const torch::Tensor all = classify(classifiers_[c], output);
-      probabilities_[c].push_back(all.narrow(0, 0, count).to(torch::kCPU));
+      probabilities_[c].push_back(first(classify(classifiers_[c], output)));
     }
     if (advance_) advance_(count);
   }
