@@ -1,22 +1,11 @@
 #include "qact/nn/activation.h"
 
 #include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/batchnorm.h>
 
-#include "qact/nn/quantile_activation.h"
+#include "qact/nn/batch_norm.h"
 
 namespace qact::nn {
 namespace {
-
-// A norm before the ReLU, as qact has one: what is left of qact without its ranks.
-struct NormReluImpl : torch::nn::BatchNormImplBase<2, NormReluImpl> {
-  using BatchNormImplBase::BatchNormImplBase;
-  void _check_input_dim(const torch::Tensor&) override {}  // images and vectors
-  torch::Tensor forward(const torch::Tensor& x) {
-    return torch::relu(BatchNormImplBase::forward(x));
-  }
-};
-TORCH_MODULE(NormRelu);
 
 struct Entry {
   const char* name;
@@ -31,7 +20,9 @@ const Entry kActivations[] = {
        return torch::nn::AnyModule(torch::nn::PReLU(torch::nn::PReLUOptions().num_parameters(c)));
      }},
     {"selu", [](int64_t) { return torch::nn::AnyModule(torch::nn::SELU()); }},
-    {"bn-relu", [](int64_t c) { return torch::nn::AnyModule(NormRelu(c)); }},
+    // A norm before the ReLU, as qact has one: what is left of qact without its ranks.
+    {"bn-relu",
+     [](int64_t c) { return torch::nn::AnyModule(BatchNorm(BatchNormOptions(c).relu(true))); }},
 };
 
 }  // namespace

@@ -32,12 +32,17 @@ void BatchNormImpl::reset_running_stats() {
 }
 
 void BatchNormImpl::pretty_print(std::ostream& stream) const {
-  stream << "qact::nn::BatchNorm(" << options.channels() << ")";
+  stream << "qact::nn::BatchNorm(" << options.channels() << (options.relu() ? ", relu" : "") << ")";
 }
 
 torch::Tensor BatchNormImpl::forward(const torch::Tensor& x) {
   TORCH_CHECK(x.dim() >= 2 && x.size(1) == options.channels(), "[BatchNorm] expected ",
               options.channels(), " channels in dimension 1, got ", ops::describe(x));
+  const torch::Tensor y = normalise(x);
+  return options.relu() ? torch::relu(y) : y;
+}
+
+torch::Tensor BatchNormImpl::normalise(const torch::Tensor& x) {
   if (is_training()) return in_batch(x, /*keep=*/true);
   switch (options.eval_mode()) {
     case ContextMode::batch:

@@ -19,6 +19,7 @@ struct BatchNormOptions {
   // In eval(); train() always uses the batch's own statistics.
   TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
+  TORCH_ARG(bool, relu) = false;  // after the norm
 };
 
 // Input (B, C, ...). In train() and tracked it is torch's BatchNorm, of any dimension, bit for
@@ -39,6 +40,7 @@ class BatchNormImpl : public torch::nn::Cloneable<BatchNormImpl> {
   torch::Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  private:
+  torch::Tensor normalise(const torch::Tensor& x);
   torch::Tensor in_batch(const torch::Tensor& x, bool keep);
   torch::Tensor in_blend(const torch::Tensor& x);
   torch::Tensor with(const torch::Tensor& x, const torch::Tensor& mean, const torch::Tensor& var);

@@ -171,6 +171,15 @@ TEST(ActivationFactory, MakesEachByName) {
   const torch::Tensor normed = nn::make_activation("bn-relu", 3).forward(x);
   EXPECT_TRUE(torch::equal(normed, torch::relu(torch::nn::BatchNorm2d(3)->forward(x))));
   EXPECT_EQ(nn::make_activation("bn-relu", 3).forward(x.select(3, 0).select(2, 0)).dim(), 2);
+  // Contexts reach it, and its state is a BatchNorm's.
+  torch::nn::AnyModule control = nn::make_activation("bn-relu", 3);
+  control.ptr()->eval();
+  EXPECT_FALSE(torch::equal(control.forward(x), normed));
+  nn::set_context_mode(*control.ptr(), nn::ContextMode::batch);
+  EXPECT_TRUE(torch::equal(control.forward(x), normed));
+  const torch::nn::BatchNorm2d norm(3);
+  EXPECT_EQ(control.ptr()->named_parameters().keys(), norm->named_parameters().keys());
+  EXPECT_EQ(control.ptr()->named_buffers().keys(), norm->named_buffers().keys());
   EXPECT_EQ(nn::make_activation("prelu", 3).ptr()->parameters()[0].numel(), 3);
   EXPECT_EQ(message_of([] { nn::make_activation("gelu", 3); }),
             "[make_activation] expected one of qact, relu, prelu, selu, bn-relu, got 'gelu'");
