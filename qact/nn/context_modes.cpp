@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "qact/core/context.h"
 #include "qact/nn/batch_norm.h"
 #include "qact/ops/border.h"
 #include "qact/ops/context.h"
@@ -22,10 +23,9 @@ using ops::maybe;
 
 double per_channel(const torch::Tensor& x) { return static_cast<double>(x.numel() / x.size(1)); }
 
-// What a kept context is worth after a batch of so many values. The appended -c and c
-// count one value each: against the few of a small last batch they would weigh too much.
-// The upper end is what fixed point can hold; nothing weighs against it.
-double worth(double values) { return std::clamp(values, 1024.0, 0x1.0p40); }
+// What a kept context is worth after a batch of so many values. The upper end is what fixed
+// point can hold; nothing weighs against it.
+double worth(double values) { return std::clamp(values, core::kContextWorth, 0x1.0p40); }
 
 // A norm as scale * x + shift, given its statistics.
 struct Scaled {
