@@ -30,8 +30,8 @@ class Optimiser {
     std::string name;
     torch::Tensor parameter;
     // Undefined until the first gradient.
-    torch::Tensor momentum;             // of SGD
-    torch::Tensor mean, square, steps;  // of Adam; steps is a float, as the kernel wants it
+    torch::Tensor momentum = {};                       // of SGD
+    torch::Tensor mean = {}, square = {}, steps = {};  // of Adam; steps is a float for its kernel
   };
 
   bool adam() const { return config_.opt == "adam"; }

@@ -80,11 +80,14 @@ TEST(Classifiers, AreKeptInTheModelsFile) {
   torch::manual_seed(1);
   const torch::Tensor x = torch::randn({40, network->features()});
   const torch::Tensor labels = torch::arange(40) % 4;
+  ModelCard card;
+  card.model = "mlp";
+  card.options = network->options();
   for (const auto prior : {nn::ClassPrior::quantile, nn::ClassPrior::loss}) {
     const Classifiers fitted =
         fit_classifiers({x, labels}, {x, labels}, 4, {.seed = 2, .prior = prior});
     const auto path = scratch.path / "model.safetensors";
-    save_model(path, *network, {.model = "mlp", .options = network->options(), .normalisation = {}}, fitted);
+    save_model(path, *network, card, fitted);
     const Model loaded = load_model(path);
     for (const std::string& name : classifier_names()) {
       EXPECT_TRUE(
@@ -95,7 +98,7 @@ TEST(Classifiers, AreKeptInTheModelsFile) {
     expect_in("'classifier.logistic.bias': expected float32 of shape (4), got float32 of shape (3)",
               message_of([&] { take_classifiers(&file.tensors, path); }));
   }
-  save_model(scratch.path / "plain", *network, {.model = "mlp", .options = network->options()});
+  save_model(scratch.path / "plain", *network, card);
   EXPECT_TRUE(load_model(scratch.path / "plain").classifiers.empty());
 }
 
@@ -133,7 +136,9 @@ TEST(Classifiers, AreFittedAtTheEndOfARun) {
     EXPECT_TRUE(load_model(stopped.model()).classifiers.empty());
     ASSERT_FALSE(train(config, stopped, true).interrupted);
     EXPECT_TRUE(contents(whole.model()) == contents(stopped.model()));
-    if (validation > 0) EXPECT_FALSE(load_model(whole.best()).classifiers.empty());
+    if (validation > 0) {
+      EXPECT_FALSE(load_model(whole.best()).classifiers.empty());
+    }
   }
 }
 
