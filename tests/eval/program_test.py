@@ -4,6 +4,8 @@ import io
 import json
 import pathlib
 import random
+import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -88,6 +90,41 @@ class EvalProgram(unittest.TestCase):
             if histogram["what"] != "context":
                 total = sum(histogram["counts"]) + histogram["below"] + histogram["above"]
                 self.assertEqual(total, 12)
+
+    def start(self, *words):
+        """A program that waits before its end until its lines are read: their pipe is small."""
+        process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, pipesize=4096)
+        self.addCleanup(process.stderr.close)
+        self.assertRegex(process.stderr.readline(), "  head  accuracy ")
+        return process
+
+    def test_kills_and_signals_leave_what_the_same_command_goes_on_from(self):
+        folder = shutil.copytree(self.run_folder, self.folder / "disturbed",
+                                 ignore=shutil.ignore_patterns("results.jsonl"))
+        results = folder / "results.jsonl"
+        words = ["eval", folder, "--distortions", "benchmark", "--batch-size", "15"]
+        self.assertEqual(run(*words).returncode, 0)
+        whole = results.read_bytes()
+        results.unlink()
+
+        process = self.start(*words)
+        process.kill()
+        self.assertEqual(process.wait(timeout=60), -signal.SIGKILL)
+        killed = results.read_bytes()
+        self.assertTrue(whole.startswith(killed))
+        self.assertLess(len(killed), len(whole))
+
+        process = self.start(*words)
+        process.send_signal(signal.SIGINT)
+        message = process.communicate(timeout=60)[1].splitlines()[-1]
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(message, r"^qact: interrupted: \d+ rows are saved, and the same command")
+        interrupted = results.read_bytes()
+        self.assertTrue(whole.startswith(interrupted) and interrupted.startswith(killed))
+
+        self.assertEqual(run(*words).returncode, 0)
+        self.assertEqual(results.read_bytes(), whole)
 
     def test_wrong_use(self):
         for words, code, message in (
