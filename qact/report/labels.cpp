@@ -16,7 +16,8 @@ struct Activation {
 const std::vector<Activation>& activations() {
   static const std::vector<Activation> all = {
       {"qact", "QAct", {"#2f7ed8", "#2aa198", "#7a5bd0", "#4fb3dd", "#5b6fc9", "#3d9970"}},
-      {"relu", "ReLU", {"#d9742b", "#8d949e", "#b8860b", "#b5563c", "#a08a6e"}},
+      {"relu", "ReLU", {"#d9742b", "#8d949e", "#b5563c", "#a08a6e", "#7d5a45"}},
+      {"bn-relu", "BatchNorm + ReLU", {"#c9a227", "#8f7a1f", "#e0c25c"}},
       {"prelu", "PReLU", {"#c9508a", "#d98fb4", "#a34a72"}},
       {"selu", "SELU", {"#7aa83a", "#a9bf6a", "#5f7f3a"}},
   };
@@ -65,12 +66,12 @@ bool varies(const std::vector<Curve>& curves, const Part& part) {
 
 std::string label_of(const Setting& s, const Group& group) {
   const std::vector<Curve>& curves = group.curves;
-  std::set<std::string> placements;
+  std::set<std::string> placements;  // of this activation
   for (const Curve& curve : curves) {
-    if (curve.setting.activation == "qact") placements.insert(curve.setting.placement);
+    if (curve.setting.activation == s.activation) placements.insert(curve.setting.placement);
   }
   std::string label = activation_name(s.activation);
-  if (s.activation == "qact" && placements.size() > 1) label += " " + s.placement;
+  if (placements.size() > 1) label += " " + s.placement;
   if (s.loss != group.loss) label += ", " + s.loss;
   if (s.classifier != group.classifier) label += ", " + classifier_name(s.classifier);
   if (!s.adapt.empty() && s.adapt != "none") label += ", " + s.adapt;
@@ -106,17 +107,27 @@ std::tuple<int, std::string, std::string, std::string, std::string, int> order_o
 }
 
 void name_and_colour(Group& group) {
-  std::map<std::string, size_t> used;  // colours of each activation
-  for (Curve& curve : group.curves) {
-    const Setting& s = curve.setting;
-    curve.label = label_of(s, group);
+  std::map<Setting, std::string> colours;  // of settings without their mode
+  std::map<std::string, size_t> used;      // of each activation
+  const auto colour = [&](Setting s) {
+    s.mode = "", s.prior = 0;
+    const auto [found, fresh] = colours.emplace(s, "#a06cd5");
     const size_t activation = index_in(activations(), s.activation);
-    curve.colour = "#a06cd5";
-    if (activation < activations().size()) {
-      const auto& colours = activations()[activation].colours;
-      curve.colour = colours[used[s.activation]++ % colours.size()];
+    if (fresh && activation < activations().size()) {
+      const auto& hue = activations()[activation].colours;
+      found->second = hue[used[s.activation]++ % hue.size()];
     }
-    const size_t mode = index_in(modes(), s.mode);
+    return found->second;
+  };
+  // Those that most charts show choose first.
+  for (const bool usual : {true, false}) {
+    for (Curve& curve : group.curves) {
+      if (group.is_usual(curve.setting) == usual) curve.colour = colour(curve.setting);
+    }
+  }
+  for (Curve& curve : group.curves) {
+    curve.label = label_of(curve.setting, group);
+    const size_t mode = index_in(modes(), curve.setting.mode);
     if (mode < modes().size()) curve.dash = modes()[mode].dash;
   }
 }

@@ -12,7 +12,8 @@ namespace qact::report {
 std::tuple<int, std::string, std::string, std::string, std::string, int> order_of(
     const Setting& setting);
 
-// Labels that name what differs between curves, or from what is usual; one hue for each activation.
+// Labels that name what differs between curves, or from what is usual. One hue for each
+// activation, one colour for each network and classifier; the dash is the mode's.
 void name_and_colour(Group& group);
 
 }  // namespace qact::report

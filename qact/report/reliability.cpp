@@ -1,7 +1,9 @@
-#include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
+#include <utility>
 
-#include "qact/report/curves.h"
+#include "qact/report/comparisons.h"
 #include "qact/report/section.h"
 
 namespace qact::report {
@@ -26,27 +28,28 @@ void add(const results::Row& row, std::vector<Bin>& bins) {
   }
 }
 
-Json values_of(const results::Rows& rows, const Group& group, const std::string& which,
-               int severity, std::vector<const Curve*>& curves) {
+// Of all distortions and seeds together.
+std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows,
+                                                    const std::string& which, int severity) {
+  std::map<Setting, std::vector<Bin>> all;
+  for (const results::Row& row : rows) {
+    if (results::field<std::string>(row, "which") == which &&
+        results::field<int>(row, "severity") == severity) {
+      add(row, all[results::setting_of(row)]);
+    }
+  }
+  return all;
+}
+
+Json values_of(const Curve& curve, const std::vector<Bin>& bins) {
   Json values = Json::array();
-  for (const Curve& curve : group.curves) {
-    std::vector<Bin> bins;
-    for (const results::Row& row : rows) {
-      if (results::field<std::string>(row, "which") == which &&
-          results::field<int>(row, "severity") == severity &&
-          results::setting_of(row) == curve.setting) {
-        add(row, bins);
-      }
-    }
-    if (!bins.empty()) curves.push_back(&curve);
-    for (const Bin& bin : bins) {
-      if (bin.count == 0) continue;
-      const auto count = static_cast<double>(bin.count);
-      values.push_back({{"curve", curve.label},
-                        {"confidence", bin.confidence / count},
-                        {"frequency", bin.accuracy / count},
-                        {"values", bin.count}});
-    }
+  for (const Bin& bin : bins) {
+    if (bin.count == 0) continue;
+    const auto count = static_cast<double>(bin.count);
+    values.push_back({{"curve", curve.label},
+                      {"confidence", bin.confidence / count},
+                      {"frequency", bin.accuracy / count},
+                      {"values", bin.count}});
   }
   return values;
 }
@@ -123,32 +126,49 @@ Table calibration_table(const Group& group) {
   return table;
 }
 
-}  // namespace
-
-std::vector<Block> reliability(const results::Rows& rows) {
+// Nothing where no curve has bins at this severity.
+std::vector<Block> diagrams(const results::Rows& rows, const Group& group,
+                            const Comparison& comparison) {
   static constexpr struct {
     const char *key, *caption;
   } kKinds[] = {{"top", "The highest probability of each image"},
                 {"marginal", "The probabilities of all classes, each against the rest"}};
+  std::vector<Block> charts;
+  for (const auto& kind : kKinds) {
+    for (const int severity : std::set{0, group.most}) {
+      const auto bins = bins_by_setting(rows, kind.key, severity);
+      std::vector<const Curve*> curves;
+      Json values = Json::array();
+      for (const Curve* curve : comparison.curves) {
+        const auto found = bins.find(curve->setting);
+        if (found == bins.end()) continue;
+        curves.push_back(curve);
+        for (Json& value : values_of(*curve, found->second)) values.push_back(std::move(value));
+      }
+      if (values.empty()) continue;
+      const std::string at = std::to_string(severity);
+      charts.push_back(
+          diagram(group.slug(std::string("reliability_") + comparison.name + kind.key + "_" + at),
+                  std::string(kind.caption) + ", severity " + at + ".", std::move(values), curves));
+    }
+  }
+  return charts;
+}
+
+}  // namespace
+
+std::vector<Block> reliability(const results::Rows& rows) {
   const results::Rows bins = results::of_kind(rows, "reliability");
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    std::vector<Block> charts;
-    for (const auto& kind : kKinds) {
-      for (const int severity : {0, group.most}) {
-        std::vector<const Curve*> curves;
-        Json values = values_of(bins, group, kind.key, severity, curves);
-        if (values.empty() || (severity == 0 && group.most == 0 && !charts.empty())) continue;
-        const std::string at = std::to_string(severity);
-        charts.push_back(diagram(group.slug(std::string("reliability_") + kind.key + "_" + at),
-                                 std::string(kind.caption) + ", severity " + at + ".",
-                                 std::move(values), curves));
-      }
+    bool first = true;
+    for (const Comparison& comparison : comparisons(group)) {
+      std::vector<Block> charts = diagrams(bins, group, comparison);
+      if (charts.empty()) continue;
+      blocks.push_back(Heading{group.title() + ": " + comparison.title});
+      if (std::exchange(first, false)) blocks.push_back(calibration_table(group));
+      std::move(charts.begin(), charts.end(), std::back_inserter(blocks));
     }
-    if (charts.empty()) continue;
-    blocks.push_back(Heading{group.title()});
-    blocks.push_back(calibration_table(group));
-    blocks.insert(blocks.end(), charts.begin(), charts.end());
   }
   return blocks;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "qact/report/base64.h"
 #include "qact/report/csv.h"
@@ -76,6 +77,41 @@ TEST(Groups, LabelsNameWhatIsNotUsualAndStayApart) {
                                       "QAct early, logistic regression, batch statistics",
                                       "QAct early, quantile classifier, batch statistics",
                                       "QAct reference, prior of 16", "ReLU, kept statistics"}));
+}
+
+// 5 networks, 2 modes, 3 classifiers: each network and classifier has a colour of its own.
+TEST(Groups, ColoursTellNetworksApart) {
+  results::Rows rows;
+  for (const auto& [activation, placement] : {std::pair("qact", "early"),
+                                              {"qact", "reference"},
+                                              {"relu", "early"},
+                                              {"bn-relu", "early"},
+                                              {"bn-relu", "reference"}}) {
+    for (const char* mode : {"batch", "tracked"}) {
+      for (const char* classifier : {"head", "quantile", "logistic"}) {
+        rows.push_back(score_row(activation, mode, "fog", 1, 0.8));
+        rows.back()["placement"] = placement;
+        rows.back()["classifier"] = classifier;
+      }
+    }
+  }
+  const Group group = groups(rows)[0];
+  std::set<std::string> labels, usual;
+  for (const Curve& curve : group.curves) {
+    labels.insert(curve.label);
+    if (group.is_usual(curve.setting)) usual.insert(curve.colour);
+    for (const Curve& other : group.curves) {
+      const bool same_network = curve.setting.placement == other.setting.placement &&
+                                curve.setting.activation == other.setting.activation &&
+                                curve.setting.classifier == other.setting.classifier;
+      if (same_network) {
+        EXPECT_EQ(curve.colour, other.colour) << curve.label;
+      }
+    }
+  }
+  EXPECT_EQ(labels.size(), 30u);
+  EXPECT_TRUE(labels.contains("BatchNorm + ReLU reference, batch statistics"));
+  EXPECT_EQ(usual.size(), 5u);
 }
 
 TEST(Course, HasABandBetweenDistortionsOrBetweenSeeds) {
