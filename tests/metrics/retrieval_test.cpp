@@ -73,6 +73,14 @@ TEST(Retrieval, IsThePlainOne) {
   }
 }
 
+TEST(Retrieval, IsTheSameOnAGpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP();
+  for (const Case& c : awkward_cases()) {
+    EXPECT_EQ(nearest_neighbours(c.embeddings.cuda(), 50), nearest_neighbours(c.embeddings, 50))
+        << c.name;
+  }
+}
+
 TEST(Retrieval, SeparatedClassesArePerfectAndLonersCountNothing) {
   const torch::Tensor embeddings = torch::tensor({{0.f}, {1.f}, {10.f}, {11.f}, {100.f}});
   const Retrieval found = map_at_k(embeddings, torch::tensor({0, 0, 1, 1, 2}), 1);
