@@ -105,8 +105,9 @@ Group make_group(const std::vector<Score>& scores) {
 Json legend(const std::vector<const Curve*>& curves) {
   size_t longest = 0;
   for (const Curve* curve : curves) longest = std::max(longest, curve->label.size());
-  return {{"title", nullptr}, {"orient", "bottom"},     {"columns", longest > 26 ? 1 : 2},
-          {"labelLimit", 0},  {"symbolType", "stroke"}, {"symbolStrokeWidth", 2}};
+  return {{"title", nullptr},  {"orient", "bottom"},     {"columns", longest > 26 ? 1 : 2},
+          {"labelLimit", 0},   {"symbolType", "stroke"}, {"symbolStrokeWidth", 2},
+          {"symbolOpacity", 1}};
 }
 
 template <class Range>
