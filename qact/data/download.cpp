@@ -2,8 +2,6 @@
 
 #include <curl/curl.h>
 
-#include <algorithm>
-#include <fstream>
 #include <memory>
 
 #include "qact/data/digest.h"
@@ -99,19 +97,6 @@ bool attempt(const std::string& url, const fs::path& part, const Progress& progr
 }
 
 }  // namespace
-
-bool is_web_page(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string start(256, '\0');
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(in.gcount());
-  std::transform(start.begin(), start.end(), start.begin(), ::tolower);
-  const size_t first = start.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (first == start.npos) return false;
-  start.erase(0, first);
-  return start.starts_with("<!doctype") || start.starts_with("<html") ||
-         start.starts_with("<head") || start.starts_with("<?xml");
-}
 
 void download(const Download& what, const fs::path& target, const Progress& progress) {
   fs::create_directories(target.parent_path());

@@ -17,8 +17,4 @@ using Progress = std::function<bool(int64_t done, int64_t total)>;
 // which stays for the next attempt unless it proves to be wrong.
 void download(const Download& what, const fs::path& target, const Progress& progress = {});
 
-// Whether the file starts like a web page, as the answers of log-in pages and of lost homes
-// do.
-bool is_web_page(const fs::path& path);
-
 }  // namespace qact::data

@@ -6,8 +6,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "qact/image/fail.h"
@@ -33,23 +35,24 @@ Blob map_file(const fs::path& path) {
               at, [size](const void* p) { ::munmap(const_cast<void*>(p), size); })};
 }
 
-Blob inflate_gzip(image::Bytes bytes) {
+Blob inflate_gzip(image::Bytes bytes, size_t most) {
   z_stream stream = {};
   if (inflateInit2(&stream, 15 + 16) != Z_OK) fail("gzip", "cannot start zlib");
   const std::shared_ptr<z_stream> closer(&stream, inflateEnd);
-  auto out = std::make_shared<std::vector<uint8_t>>(2 * bytes.size() + 64);
+  auto out = std::make_shared<std::vector<uint8_t>>(std::min(2 * bytes.size() + 64, most));
   stream.next_in = const_cast<uint8_t*>(bytes.data());
   stream.avail_in = static_cast<uInt>(bytes.size());
   int state = Z_OK;
   while (state == Z_OK) {
-    if (stream.total_out == out->size()) out->resize(2 * out->size());
+    if (stream.total_out == most) return {*out, out};
+    if (stream.total_out == out->size()) out->resize(std::min(2 * out->size(), most));
     stream.next_out = out->data() + stream.total_out;
     stream.avail_out = static_cast<uInt>(std::min<size_t>(out->size() - stream.total_out, 1 << 30));
     state = inflate(&stream, Z_NO_FLUSH);
   }
   if (state != Z_STREAM_END) {
     fail("gzip", "expected a whole gzip stream, got ",
-         state == Z_BUF_ERROR ? "a truncated one" : "a corrupt one");
+         state == Z_BUF_ERROR ? "a truncated one" : "another or a corrupt one");
   }
   if (stream.avail_in != 0) {
     fail("gzip", "expected nothing after the stream, got ", stream.avail_in, " bytes");
@@ -57,11 +60,17 @@ Blob inflate_gzip(image::Bytes bytes) {
   return {{out->data(), stream.total_out}, out};
 }
 
-Blob read_plain_or_gzip(const fs::path& folder, const std::string& name) {
-  const fs::path plain = folder / name, packed = folder / (name + ".gz");
-  if (fs::exists(plain) || !fs::exists(packed)) return map_file(plain);
-  const Blob file = map_file(packed);
-  return naming(packed, [&] { return inflate_gzip(file.bytes); });
+bool is_web_page(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string start(256, '\0');
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(in.gcount());
+  std::transform(start.begin(), start.end(), start.begin(), ::tolower);
+  const size_t first = start.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (first == start.npos) return false;
+  start.erase(0, first);
+  return start.starts_with("<!doctype") || start.starts_with("<html") ||
+         start.starts_with("<head") || start.starts_with("<?xml");
 }
 
 fs::path locate(const fs::path& folder, const std::string& inner, const std::string& name) {

@@ -21,11 +21,13 @@ struct Blob {
 
 Blob map_file(const fs::path& path);
 
-// Checksum and length are verified; memory grows with what is really there.
-Blob inflate_gzip(image::Bytes bytes);
+// What was packed, but no more than the first `most` bytes: a bomb stays small. Memory grows
+// with what is really there; checksum and length are verified where it is whole.
+Blob inflate_gzip(image::Bytes bytes, size_t most);
 
-// `name`, else `name`.gz unpacked.
-Blob read_plain_or_gzip(const fs::path& folder, const std::string& name);
+// Whether the file starts like a web page, as the answers of log-in pages and of lost homes
+// do.
+bool is_web_page(const fs::path& path);
 
 // `folder`/`name`, or in the folder that the official archive unpacks to.
 fs::path locate(const fs::path& folder, const std::string& inner, const std::string& name);
@@ -61,7 +63,9 @@ auto naming(const fs::path& path, const Reader& reader) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    throw std::runtime_error(path.string() + ": " + error.what());
+    throw std::runtime_error(
+        path.string() + ": " +
+        (is_web_page(path) ? "[file] expected data, got a web page" : error.what()));
   }
 }
 

@@ -6,10 +6,29 @@ namespace qact::data {
 
 using image::fail;
 
-IdxArray parse_idx(image::Bytes bytes) {
+namespace {
+
+struct Header {
+  std::vector<int64_t> shape;
+  size_t start = 0;     // of the values
+  uint64_t values = 0;  // at most kMostValues, lest the product of the sizes wrap
+};
+
+constexpr uint64_t kMostValues = uint64_t{1} << 62;
+
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string out;
+  for (const int64_t size : shape) out += (out.empty() ? "" : "x") + std::to_string(size);
+  return out;
+}
+
+Header parse_header(image::Bytes bytes) {
   constexpr int kUnsignedByte = 8;
   if (bytes.size() < 4) fail("idx", "expected a magic of 4 bytes, got ", bytes.size());
-  if (bytes[0] != 0 || bytes[1] != 0) fail("idx", "expected a magic of 0 0, got another");
+  if (bytes[0] != 0 || bytes[1] != 0) {
+    fail("idx", "expected a file that starts with the bytes 0 0, got ", int{bytes[0]}, " ",
+         int{bytes[1]});
+  }
   if (bytes[2] != kUnsignedByte) {
     fail("idx", "expected unsigned bytes (type 8), got type ", int{bytes[2]});
   }
@@ -17,25 +36,50 @@ IdxArray parse_idx(image::Bytes bytes) {
   if (dimensions != 1 && dimensions != 3) {
     fail("idx", "expected 1 or 3 dimensions, got ", dimensions);
   }
-  const size_t start = 4 + 4 * static_cast<size_t>(dimensions);
-  if (bytes.size() < start)
-    fail("idx", "expected a header of ", start, " bytes, got a truncated one");
-  IdxArray out;
-  const size_t room = bytes.size() - start;
-  uint64_t values = 1;
+  Header out;
+  out.start = 4 + 4 * static_cast<size_t>(dimensions);
+  if (bytes.size() < out.start) {
+    fail("idx", "expected a header of ", out.start, " bytes, got a truncated one");
+  }
+  out.values = 1;
   for (int d = 0; d < dimensions; ++d) {
     const uint8_t* at = &bytes[4 + 4 * d];
     const uint32_t size = uint32_t{at[0]} << 24 | at[1] << 16 | at[2] << 8 | at[3];
     out.shape.push_back(size);
-    // Sizes are below 2^32 and the file below 2^63: saturate, lest the product wrap.
-    values = size != 0 && values > room / size ? room + 1 : values * size;
+    out.values = size != 0 && out.values > kMostValues / size ? kMostValues : out.values * size;
   }
-  if (values != room) {
-    fail("idx", "expected as many values as the sizes say, got ",
-         values > room ? "a truncated file" : "more bytes", " (", room, " bytes of data)");
-  }
-  out.values = bytes.subspan(start);
   return out;
+}
+
+// The file, or the file.gz beside it.
+fs::path plain_or_packed(const fs::path& plain) {
+  const fs::path packed = plain.string() + ".gz";
+  return fs::exists(plain) || !fs::exists(packed) ? plain : packed;
+}
+
+Blob read_plain_or_packed(const fs::path& path) {
+  const Blob file = map_file(path);
+  if (path.extension() != ".gz") return file;
+  return naming(path, [&] { return inflate_idx(file.bytes); });
+}
+
+}  // namespace
+
+Blob inflate_idx(image::Bytes packed) {
+  constexpr size_t kLongestHeader = 16;
+  const Header header = parse_header(inflate_gzip(packed, kLongestHeader).bytes);
+  // One byte more tells a longer stream from a whole one.
+  return inflate_gzip(packed, header.start + header.values + 1);
+}
+
+IdxArray parse_idx(image::Bytes bytes) {
+  const Header header = parse_header(bytes);
+  const size_t room = bytes.size() - header.start;
+  if (header.values != room) {
+    fail("idx", "expected ", text_of(header.shape), " values, got ",
+         header.values > room ? "a truncated file of " + std::to_string(room) : "more");
+  }
+  return {header.shape, bytes.subspan(header.start)};
 }
 
 Split idx_images(const Blob& file) {
@@ -56,13 +100,13 @@ std::vector<int64_t> idx_labels(image::Bytes file) {
 
 Split read_idx(const fs::path& folder, Part part, int classes) {
   const std::string prefix = part == Part::kTrain ? "train" : "t10k";
-  const std::string images = prefix + "-images-idx3-ubyte", labels = prefix + "-labels-idx1-ubyte";
-  const Blob pictures = read_plain_or_gzip(folder, images);
-  const Blob numbers = read_plain_or_gzip(folder, labels);
-  Split out = naming(folder / images, [&] { return idx_images(pictures); });
-  out.labels = naming(folder / labels, [&] { return idx_labels(numbers.bytes); });
+  const fs::path images = plain_or_packed(folder / (prefix + "-images-idx3-ubyte"));
+  const fs::path labels = plain_or_packed(folder / (prefix + "-labels-idx1-ubyte"));
+  const Blob pictures = read_plain_or_packed(images), numbers = read_plain_or_packed(labels);
+  Split out = naming(images, [&] { return idx_images(pictures); });
+  out.labels = naming(labels, [&] { return idx_labels(numbers.bytes); });
   out.classes = classes > 0 ? classes : classes_of(out.labels);
-  naming(folder / labels, [&] { check_labels(out); });
+  naming(labels, [&] { check_labels(out); });
   return out;
 }
 

@@ -18,6 +18,9 @@ struct IdxArray {
 // Unsigned bytes only: all that the sets consist of.
 IdxArray parse_idx(image::Bytes bytes);
 
+// Of a .gz no more than its header speaks of, and a byte.
+Blob inflate_idx(image::Bytes packed);
+
 // Grey images without labels yet; the pixels stay where they are.
 Split idx_images(const Blob& file);
 std::vector<int64_t> idx_labels(image::Bytes file);

@@ -27,8 +27,8 @@ Split read_embedded(const fs::path&, const Which& which) {
                                     : image::Bytes(qact_test_images_begin, qact_test_images_end);
   const image::Bytes labels = train ? image::Bytes(qact_train_labels_begin, qact_train_labels_end)
                                     : image::Bytes(qact_test_labels_begin, qact_test_labels_end);
-  Split out = idx_images(inflate_gzip(images));
-  out.labels = idx_labels(inflate_gzip(labels).bytes);
+  Split out = idx_images(inflate_idx(images));
+  out.labels = idx_labels(inflate_idx(labels).bytes);
   out.classes = 10;
   check_labels(out);
   return out;

@@ -36,6 +36,7 @@ TEST(Idx, RefusesWithTheFilesName) {
   flipped[flipped.size() / 2] ^= 16;
   wrong_magic[2] = 13;
   const Buffer cut(kImages.begin(), kImages.end() - 1), packed = gzip(kImages);
+  const Buffer bomb = gzip(joined(kImages, Buffer(1 << 20)));
   struct Case {
     const char* what;
     Buffer images, labels;
@@ -44,7 +45,9 @@ TEST(Idx, RefusesWithTheFilesName) {
   };
   const Case cases[] = {
       {"truncated", cut, kLabels, false, "truncated"},
-      {"oversized", joined(kImages, {0}), kLabels, false, "more bytes"},
+      {"oversized", joined(kImages, {0}), kLabels, false, "3x4x5 values, got more"},
+      {"no idx", {'P', 'K', 3, 4}, kLabels, false, "got 80 75"},
+      {"a web page", {'<', 'h', 't', 'm', 'l', '>'}, kLabels, false, "got a web page"},
       {"wrong magic", wrong_magic, kLabels, false, "type 13"},
       {"empty", {}, kLabels, false, "got 0"},
       {"huge sizes", idx_file({~0u, ~0u, ~0u}, kPixels), kLabels, false, "truncated"},
@@ -58,6 +61,7 @@ TEST(Idx, RefusesWithTheFilesName) {
       {"flipped gzip", flipped, kLabels, true, "gzip"},
       {"trailing gzip", joined(packed, {1, 2}), kLabels, true, "got 2 bytes"},
       {"not gzip", kImages, kLabels, true, "corrupt"},
+      {"gzip bomb", bomb, kLabels, true, "ubyte.gz: [idx] expected 3x4x5 values, got more"},
   };
   for (const Case& c : cases) {
     TemporaryFolder folder;

@@ -37,7 +37,7 @@ void refusing(const Reader& reader) {
 void idx(Bytes bytes) {
   refusing([&] {
     data::Blob file{bytes, nullptr};
-    if (bytes.size() > 1 && bytes[0] == 0x1f) file = data::inflate_gzip(bytes);
+    if (bytes.size() > 1 && bytes[0] == 0x1f) file = data::inflate_idx(bytes);
     refusing([&] {
       const data::Split split = data::idx_images(file);
       expect(split.pixels.size() % split.size.values() == 0);
