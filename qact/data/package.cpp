@@ -17,13 +17,17 @@ namespace {
 
 using image::fail;
 
-std::string last_line(const fs::path& path) {
-  std::ifstream in(path);
-  std::string out;
+// What npm and apt-get mark as errors; the last line where they mark none.
+std::string complaints(const fs::path& output) {
+  std::ifstream in(output);
+  std::string errors, last;
   for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) out = line;
+    if (!line.empty()) last = line;
+    const bool error = line.starts_with("npm err") || line.starts_with("E:");
+    const bool pointer = line.find("A complete log of this run") != line.npos;
+    if (error && !pointer) errors += (errors.empty() ? "" : "; ") + line;
   }
-  return out;
+  return errors.empty() ? last : errors;
 }
 
 fs::path only_file(const fs::path& folder, const std::string& ending, const std::string& package) {
@@ -57,7 +61,7 @@ void run_program(const std::vector<std::string>& words, const fs::path& folder) 
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    fail("package", words[0], " failed: ", last_line(output));
+    fail("package", words[0], " failed: ", complaints(output));
   }
 }
 

@@ -244,13 +244,20 @@ TEST(OutputFile, LeavesNothingOnAFullDisk) {
                        "No space left"));
 }
 
-TEST(Package, QuotesTheClientsLastLine) {
+TEST(Package, QuotesTheClientsErrors) {
   TemporaryFolder folder;
   run_program({"true"}, folder.path());
   const std::string message = message_of([&] {
     run_program({"sh", "-c", "echo first; echo no such package; exit 3"}, folder.path());
   });
   EXPECT_TRUE(contains(message, "sh failed: no such package")) << message;
+  const std::string disk = "printf 'npm warn old\nnpm error code ENOSPC\nnpm error write\n";
+  EXPECT_TRUE(contains(message_of([&] {
+                         run_program(
+                             {"sh", "-c", disk + "npm error A complete log of this run'; false"},
+                             folder.path());
+                       }),
+                       "sh failed: npm error code ENOSPC; npm error write"));
   EXPECT_TRUE(contains(message_of([&] { run_program({"no-such-program"}, folder.path()); }),
                        "cannot run no-such-program"));
 }
