@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -215,7 +217,9 @@ class Writer {
     const std::vector<uint8_t> bytes = image::encode_jpeg(picture, kJpegQuality, true);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
     file.close();
-    if (!file) image::fail("corrupt", "cannot write ", path.string());
+    if (!file) {
+      image::fail("corrupt", "cannot write ", path.string(), ": ", std::strerror(errno));
+    }
   }
 
   // One call for the thousands of files of a folder.
