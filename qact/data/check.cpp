@@ -83,7 +83,9 @@ std::vector<Finding> check(const Opened& opened) {
   }
   for (const std::string& distortion : dataset.distortions) {
     for (int severity = 1; severity <= dataset.severities; ++severity) {
-      part(distortion + " " + std::to_string(severity), {Part::kTest, distortion, severity});
+      const std::string where = distortion + " " + std::to_string(severity);
+      if (dataset.train > 0) part("train " + where, {Part::kTrain, distortion, severity});
+      part((dataset.train > 0 ? "test " : "") + where, {Part::kTest, distortion, severity});
     }
   }
   return out;

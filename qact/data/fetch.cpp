@@ -91,8 +91,8 @@ std::string home_of(const Source& source) {
 
 std::string fetch(const Dataset& dataset, const fs::path& data_folder, const FetchEvents& events) {
   if (is_present(dataset, data_folder)) return "";
+  if (fs::exists(data_folder)) expect_folder(data_folder);
   fs::create_directories(data_folder);
-  expect_folder(data_folder);
   const fs::path downloads = data_folder / ".downloads" / dataset.name;
   const fs::path target = data_folder / ("." + dataset.name + ".part");
   std::string reasons;

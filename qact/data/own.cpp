@@ -33,7 +33,8 @@ std::function<Split(const fs::path&, const Which&)> reader_for(const fs::path& f
   }
   if (fs::is_directory(folder / "train")) {
     return [fit](const fs::path& root, const Which& which) {
-      const std::string test = fs::exists(root / "test") ? "test" : "val";
+      const std::string test =
+          fs::exists(root / "val") && !fs::exists(root / "test") ? "val" : "test";
       if (which.part == Part::kTrain) return read_class_folders(root / "train", fit);
       expect_same_classes(root / "train", root / test);
       return read_class_folders(root / test, fit);

@@ -41,9 +41,13 @@ bool is_present(const Dataset& dataset, const fs::path& data_folder) {
 Opened open_dataset(const std::string& name_or_path, const fs::path& data_folder, const Fit& fit) {
   if (name_or_path.find('/') != std::string::npos) return describe_own(name_or_path, fit);
   const Dataset& dataset = find_dataset(name_or_path);
-  if (is_present(dataset, data_folder)) return {dataset, data_folder / dataset.name};
+  const fs::path folder = data_folder / dataset.name;
+  if (is_present(dataset, data_folder)) return {dataset, folder};
+  for (const fs::path& path : {data_folder, folder}) {
+    if (fs::exists(path)) expect_folder(path);
+  }
   if (dataset.name == "mnist") return {find_dataset("mnist-small"), {}};
-  fail("data", "expected ", dataset.name, " in ", (data_folder / dataset.name).string(),
+  fail("data", "expected ", dataset.name, " in ", folder.string(),
        ", got nothing there: `qact data fetch ", dataset.name, "` gets it");
 }
 

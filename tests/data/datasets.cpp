@@ -4,7 +4,9 @@
 #include <numeric>
 #include <set>
 
+#include "qact/data/check.h"
 #include "qact/data/dataset.h"
+#include "qact/data/fetch.h"
 #include "tests/data/folder.h"
 
 namespace qact::data {
@@ -106,6 +108,22 @@ TEST(MnistC, ReadsBothParts) {
   const Opened opened = open_dataset("mnist-c", folder.path());
   EXPECT_EQ(opened.read({Part::kTrain, "zigzag", 1}).count(), 2);
   EXPECT_EQ(opened.read({Part::kTest, "zigzag", 1}).size, (image::Size{28, 28, 1}));
+  EXPECT_TRUE(contains(message_of([&] { check(opened); }), "shot_noise/train_images.npy"));
+}
+
+TEST(OpenDataset, NamesAFileInAFoldersPlace) {
+  TemporaryFolder folder;
+  put(folder / "cifar10", "");
+  const auto message = [&](const fs::path& data) {
+    return message_of([&] { open_dataset("cifar10", data); });
+  };
+  EXPECT_EQ(message(folder.path()),
+            "[file] expected a folder, got a file: " + (folder / "cifar10").string());
+  EXPECT_EQ(message(folder / "cifar10"),
+            "[file] expected a folder, got a file: " + (folder / "cifar10").string());
+  EXPECT_TRUE(contains(message(folder / "nothing"), "got nothing there"));
+  EXPECT_TRUE(contains(message_of([&] { fetch(find_dataset("cifar10"), folder / "cifar10", {}); }),
+                       "got a file"));
 }
 
 Buffer tiny_picture(uint8_t value) {
