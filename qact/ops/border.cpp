@@ -120,6 +120,11 @@ void check_positive(const char* op, const char* name, double value) {
               " > 0, got ", value);
 }
 
+bool folds(const at::Tensor& x) {
+  int64_t stride = 1;
+  return one_stride(x, stride);
+}
+
 Folded fold(const at::Tensor& x) {
   Folded out;
   int64_t stride = 1;
@@ -131,7 +136,9 @@ Folded fold(const at::Tensor& x) {
   return out;
 }
 
-Output::Output(const at::Tensor& like) : result_(at::empty_like(like)), folded_(fold(result_)) {}
+Output::Output(const at::Tensor& like)
+    : result_(at::empty_like(like)),
+      folded_(fold(folds(result_) ? result_ : at::empty(like.sizes(), like.options()))) {}
 
 at::Tensor Output::take() const {
   if (!folded_.tensor.is_same(result_)) result_.copy_(folded_.tensor);

@@ -47,6 +47,8 @@ struct Folded {
   core::View view;
 };
 Folded fold(const at::Tensor& x);
+// Whether fold() takes x as it is.
+bool folds(const at::Tensor& x);
 
 // A result with the layout that empty_like gives, as Meta promises it. Where that does
 // not fold, it is written elsewhere and copied once it is taken.

@@ -126,9 +126,10 @@ __global__ void __launch_bounds__(kThreads, 2)
   solve_channel(call, values, channel, space, maps[channel]);
 }
 
-// The levels by bin of one channel, `words` of them, by `count` threads.
+// The levels by bin of one channel, if it has bins, by `count` threads.
 __device__ inline void load_levels(const PassMap& map, int words, uint32_t* table, int thread,
                                    int count) {
+  if (map.how != kBinned) return;
   for (int i = thread; i < words / 4; i += count) {
     reinterpret_cast<uint4*>(table)[i] = reinterpret_cast<const uint4*>(map.level)[i];
   }

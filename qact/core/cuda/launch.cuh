@@ -4,8 +4,11 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "qact/core/cuda/numbers.cuh"
 #include "qact/core/cuda/tensor.cuh"
@@ -38,15 +41,27 @@ void with_type(DType dtype, const Run& run) {
   }
 }
 
+// Raises a kernel's limit of dynamic shared memory on the current device, and never lowers it:
+// another thread may be about to start the same kernel with more.
+inline void allow_shared(const char* what, const void* kernel, size_t bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<const void*, int>, size_t> allowed;
+  int device = 0;
+  check(cudaGetDevice(&device), what);
+  const std::lock_guard lock(mutex);
+  size_t& limit = allowed[{kernel, device}];
+  if (bytes <= limit) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(bytes)),
+        what);
+  limit = bytes;
+}
+
 // Starts a kernel whose dynamic shared memory may exceed the default limit.
 template <class Kernel, class... Arguments>
 void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
             cudaStream_t stream, const Arguments&... arguments) {
-  if (shared > 48 * 1024) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shared)),
-          what);
-  }
+  if (shared > 48 * 1024) allow_shared(what, reinterpret_cast<const void*>(kernel), shared);
   kernel<<<grid, threads, shared, stream>>>(arguments...);
   check(cudaGetLastError(), what);
 }

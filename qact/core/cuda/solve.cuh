@@ -97,6 +97,7 @@ __device__ inline int settle_bins(Space& space, const LevelRule& rule, const Qua
     past[side] = static_cast<int>(fmin(fmax(at, begin), end));
   }
   for (int i = threadIdx.x; i <= Space::Limits::kBins / 32; i += blockDim.x) out.heavy[i] = 0;
+  for (int b = plan.bins + threadIdx.x; b < Space::Limits::kBins; b += blockDim.x) out.level[b] = 0;
   __syncthreads();
   const int each = (plan.bins + blockDim.x - 1) / blockDim.x;
   const int begin = min(plan.bins, static_cast<int>(threadIdx.x) * each);

@@ -27,12 +27,11 @@ Folded fold_alike(const at::Tensor& tensor, const Folded& like) {
   return fold(copy.copy_(tensor));
 }
 
-CudaOutput::CudaOutput(const at::Tensor& like, const Folded& in)
-    : result_(at::empty_like(like)), folded_(fold(result_)) {
-  const bool alike =
-      folded_.tensor.is_same(result_) && core::cuda::alike(in.shape, folded_.view, in.view);
-  if (!alike)
+CudaOutput::CudaOutput(const at::Tensor& like, const Folded& in) : result_(at::empty_like(like)) {
+  if (folds(result_)) folded_ = fold(result_);
+  if (!folds(result_) || !core::cuda::alike(in.shape, folded_.view, in.view)) {
     folded_ = fold(at::empty_strided(in.tensor.sizes(), in.tensor.strides(), like.options()));
+  }
 }
 
 at::Tensor CudaOutput::take() const {
