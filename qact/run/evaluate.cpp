@@ -211,7 +211,7 @@ class Evaluation {
 };
 
 [[noreturn]] void refuse_option(const std::string& option, const std::string& expected,
-                         const std::string& got) {
+                                const std::string& got) {
   throw std::invalid_argument("[eval] expected --" + option + " " + expected + ", got " + got);
 }
 
