@@ -34,8 +34,8 @@ Present present_classes(const at::Tensor& labels) {
 // (B, classes) on the CPU: the sample that stands for each class, -1 where there is none.
 at::Tensor nearest_of(const at::Tensor& embedding, const Present& present, int64_t seeds,
                       core::Random& random) {
-  const at::Tensor matrix = pairwise_distances(embedding).cpu().to(at::kDouble).contiguous();
-  const Distances distances{matrix.const_data_ptr<double>(), matrix.size(0)};
+  const at::Tensor matrix = pairwise_distances(embedding).to(at::kFloat).cpu().contiguous();
+  const Distances distances{matrix.const_data_ptr<float>(), matrix.size(0)};
   const auto flooded = flood(distances, present.labels, draw_seeds(present.labels, seeds, random));
   const auto nearest = nearest_correct(distances, present.labels, flooded, present.classes);
   return at::tensor(nearest, at::kLong).view({matrix.size(0), present.classes});

@@ -1,6 +1,8 @@
 #include "qact/losses/watershed_labels.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <map>
 
 namespace qact::losses {
@@ -24,29 +26,49 @@ std::vector<int64_t> draw_seeds(std::span<const int64_t> labels, int64_t seeds,
   return drawn;
 }
 
+namespace {
+
+// Lets u be the parent of the samples that it is nearer to than theirs; the least distance of
+// any sample to its parent, as the bits of a float >= 0, which are in its order. Loops without
+// branches, which the compiler makes vectors of.
+int32_t relax(const float* __restrict row, int32_t u, int32_t n, const float* __restrict gone,
+              float* __restrict distance, int32_t* __restrict parent) {
+  for (int32_t v = 0; v < n; ++v) {
+    const float now = row[v] + gone[v];
+    const bool nearer = (now < distance[v]) | ((now == distance[v]) & (u < parent[v]));
+    parent[v] = nearer ? u : parent[v];
+    distance[v] = nearer ? now : distance[v];
+  }
+  int32_t least = std::numeric_limits<int32_t>::max();
+  for (int32_t v = 0; v < n; ++v) least = std::min(least, std::bit_cast<int32_t>(distance[v]));
+  return least;
+}
+
+}  // namespace
+
 std::vector<int64_t> flood(const Distances& distances, std::span<const int64_t> labels,
                            std::span<const int64_t> seeds) {
-  const int64_t n = distances.count;
-  constexpr int64_t kNone = -1;
-  std::vector<int64_t> flooded(n, kNone), parent(n, kNone);
-  std::vector<double> distance(n);  // to the parent: the nearest labelled sample
+  constexpr float kFar = std::numeric_limits<float>::infinity();
+  constexpr int32_t kNone = -1;
+  const int32_t n = static_cast<int32_t>(distances.count);
+  std::vector<int64_t> flooded(n, kNone);
+  if (seeds.empty()) return flooded;
+  std::vector<int32_t> parent(n, static_cast<int32_t>(seeds[0]));
+  // To the parent, the nearest labelled sample. A labelled one is infinitely far from all.
+  std::vector<float> distance(n, kFar), gone(n, 0.0f);
   // Labels u and returns the unlabelled sample that is now nearest to a labelled one.
-  const auto settle = [&](int64_t u, int64_t label) {
+  const auto settle = [&](int32_t u, int64_t label) {
     flooded[u] = label;
-    int64_t next = kNone;
-    for (int64_t v = 0; v < n; ++v) {
-      if (flooded[v] != kNone) continue;
-      const double now = distances(u, v);
-      if (parent[v] == kNone || now < distance[v] || (now == distance[v] && u < parent[v])) {
-        parent[v] = u;
-        distance[v] = now;
-      }
-      if (next == kNone || distance[v] < distance[next]) next = v;
+    distance[u] = gone[u] = kFar;
+    const float* row = distances.values + static_cast<int64_t>(u) * n;
+    const int32_t least = relax(row, u, n, gone.data(), distance.data(), parent.data());
+    for (int32_t v = 0; v < n; ++v) {
+      if (std::bit_cast<int32_t>(distance[v]) == least && flooded[v] == kNone) return v;
     }
-    return next;
+    return kNone;
   };
-  int64_t next = kNone;
-  for (const int64_t seed : seeds) next = settle(seed, labels[seed]);
+  int32_t next = kNone;
+  for (const int64_t seed : seeds) next = settle(static_cast<int32_t>(seed), labels[seed]);
   while (next != kNone) next = settle(next, flooded[parent[next]]);
   return flooded;
 }
@@ -54,13 +76,22 @@ std::vector<int64_t> flood(const Distances& distances, std::span<const int64_t> 
 std::vector<int64_t> nearest_correct(const Distances& distances, std::span<const int64_t> labels,
                                      std::span<const int64_t> flooded, int64_t classes) {
   const int64_t n = distances.count;
+  std::vector<std::vector<int64_t>> correct(classes);
+  for (int64_t j = 0; j < n; ++j) {
+    if (flooded[j] == labels[j]) correct[labels[j]].push_back(j);
+  }
   std::vector<int64_t> nearest(n * classes, -1);
   for (int64_t i = 0; i < n; ++i) {
-    int64_t* row = nearest.data() + i * classes;
-    for (int64_t j = 0; j < n; ++j) {
-      if (j == i || flooded[j] != labels[j]) continue;
-      int64_t& best = row[labels[j]];
-      if (best < 0 || distances(i, j) < distances(i, best)) best = j;
+    const float* row = distances.values + i * n;
+    for (int64_t c = 0; c < classes; ++c) {
+      int64_t best = -1;
+      float least = 0;
+      for (const int64_t j : correct[c]) {
+        const bool nearer = j != i && (best < 0 || row[j] < least);
+        best = nearer ? j : best;
+        least = nearer ? row[j] : least;
+      }
+      nearest[i * classes + c] = best;
     }
   }
   return nearest;

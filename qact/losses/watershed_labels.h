@@ -12,10 +12,10 @@ namespace qact::losses {
 
 // n x n distances, row by row.
 struct Distances {
-  const double* values;
+  const float* values;
   int64_t count;
 
-  double operator()(int64_t i, int64_t j) const { return values[i * count + j]; }
+  float operator()(int64_t i, int64_t j) const { return values[i * count + j]; }
 };
 
 // Up to `seeds` distinct samples of each class, drawn uniformly; in ascending order.

@@ -46,7 +46,7 @@ struct Sample {
   torch::Tensor embedding, distances;
   Indices labels;
 
-  Distances view() const { return {distances.const_data_ptr<double>(), distances.size(0)}; }
+  Distances view() const { return {distances.const_data_ptr<float>(), distances.size(0)}; }
 };
 
 // Points on a coarse grid have many equal distances.
@@ -55,8 +55,11 @@ Sample make_sample(int64_t n, int64_t classes, bool grid, uint64_t seed) {
   Sample sample;
   sample.embedding = torch::randn({n, 2}, torch::kDouble);
   if (grid) sample.embedding = (2 * sample.embedding).round();
-  sample.distances =
-      (sample.embedding.unsqueeze(1) - sample.embedding.unsqueeze(0)).square().sum(2).sqrt();
+  sample.distances = (sample.embedding.unsqueeze(1) - sample.embedding.unsqueeze(0))
+                         .square()
+                         .sum(2)
+                         .sqrt()
+                         .to(torch::kFloat);
   for (int64_t i = 0; i < n; ++i) sample.labels.push_back((i * 7 + i / 3) % classes);
   return sample;
 }
@@ -114,16 +117,20 @@ TEST(Seeds, AreDistinctAndOfEachClass) {
 
 // The definition in plain loops.
 double naive_loss(const Sample& sample, int64_t classes, const Indices& flooded) {
-  const Distances distances = sample.view();
+  const auto place = sample.embedding.accessor<double, 2>();
+  const int64_t n = sample.embedding.size(0);
+  const auto squared = [&](int64_t i, int64_t j) {
+    return std::pow(place[i][0] - place[j][0], 2) + std::pow(place[i][1] - place[j][1], 2);
+  };
   double sum = 0;
   int64_t count = 0;
-  for (int64_t i = 0; i < distances.count; ++i) {
+  for (int64_t i = 0; i < n; ++i) {
     double total = 0, own = -1;
     for (int64_t l = 0; l < classes; ++l) {
       double best = std::numeric_limits<double>::infinity();
-      for (int64_t j = 0; j < distances.count; ++j) {
+      for (int64_t j = 0; j < n; ++j) {
         if (j != i && sample.labels[j] == l && flooded[j] == l) {
-          best = std::min(best, std::sqrt(std::pow(distances(i, j), 2) + 1e-12));
+          best = std::min(best, std::sqrt(squared(i, j) + 1e-12));
         }
       }
       total += std::exp(-best);
