@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "cli/commands.h"
 
@@ -22,6 +23,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "qact: %s\n", error.what_without_backtrace());
+    return 1;
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "qact: [file] cannot use %s: %s\n", error.path1().c_str(),
+                 error.code().message().c_str());
     return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "qact: %s\n", error.what());

@@ -85,7 +85,7 @@ void run_predict(const PredictCommand& command) {
     });
   }
   for (const run::Unreadable& each : result.unreadable) {
-    std::fprintf(stderr, "qact: skipped %s: %s\n", each.picture.c_str(), each.reason.c_str());
+    std::fprintf(stderr, "qact: skipped: %s\n", each.reason.c_str());
   }
   const int64_t top = std::min(command.options.top, model.card.options.classes);
   command.json ? print_json(result.predictions) : print_csv(result.predictions, top);
