@@ -21,14 +21,6 @@ int64_t checked_sum(int64_t a, int64_t b) {
   return sum;
 }
 
-int64_t to_units(double values) {
-  if (!(values >= 0) || values >= 0x1.0p46) {
-    throw std::invalid_argument("[context_blend] expected a weight in [0, 2^46), got " +
-                                std::to_string(values));
-  }
-  return static_cast<int64_t>(std::llround(values * kContextUnit));
-}
-
 // FNV-1a.
 uint64_t checksum(std::span<const char> bytes) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -54,10 +46,18 @@ void context_add(ConstContextRow a, ConstContextRow b, ContextRow sum) {
   for (int i = 0; i < kContextBins; ++i) sum[i] = checked_sum(a[i], b[i]);
 }
 
+int64_t context_units(double values) {
+  if (!(values >= 0) || values >= 0x1.0p46) {
+    throw std::invalid_argument("[context_blend] expected a weight in [0, 2^46), got " +
+                                std::to_string(values));
+  }
+  return static_cast<int64_t>(std::llround(values * kContextUnit));
+}
+
 void context_blend(ConstContextRow a, double a_values, ConstContextRow b, double b_values,
                    ContextRow blended) {
   int64_t result[kContextBins];  // `blended` may be a or b
-  blend_contexts(a.data(), to_units(a_values), b.data(), to_units(b_values), result);
+  blend_contexts(a.data(), context_units(a_values), b.data(), context_units(b_values), result);
   std::copy(std::begin(result), std::end(result), blended.begin());
 }
 

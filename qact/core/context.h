@@ -56,6 +56,9 @@ QACT_HD inline int context_bin(float z) {
 // a + b, exactly. Throws std::overflow_error past 2^47 values.
 void context_add(ConstContextRow a, ConstContextRow b, ContextRow sum);
 
+// Throws std::invalid_argument for values that fixed point cannot hold.
+int64_t context_units(double values);
+
 // a scaled to a total of a_values plus b scaled to b_values; the total is exact to
 // 2^-16 of a value. An empty context cedes its weight to the other.
 void context_blend(ConstContextRow a, double a_values, ConstContextRow b, double b_values,

@@ -28,9 +28,16 @@ class ScaledTotal {
     return static_cast<int64_t>(product >> kShift);
   }
 
+  // Where totals are short, 32 bits hold every count, and 64 their products with half of the
+  // ratio, which is in units of 2^-48.
+  static constexpr int kShift = 48;
+  QACT_HD bool is_short() const { return fits_ && own_ < (int64_t{1} << 32); }
+  QACT_HD uint64_t ratio() const { return static_cast<uint64_t>(ratio_); }
+  QACT_HD int64_t own() const { return own_; }
+  QACT_HD int64_t wanted() const { return wanted_; }
+
  private:
   using Wide = unsigned __int128;
-  static constexpr int kShift = 48;
 
   int64_t own_, wanted_;
   Wide ratio_;

@@ -145,4 +145,15 @@ struct ContextBuild {
 };
 void context_build(const ContextBuild& call, const Execution& execution);
 
+// context_blend (context.h) of every channel of a and b; `blended` may be one of the two.
+struct ContextBlend {
+  int64_t channels = 0;
+  const int64_t* a = nullptr;
+  double a_values = 0;
+  const int64_t* b = nullptr;
+  double b_values = 0;
+  int64_t* blended = nullptr;
+};
+void context_blend(const ContextBlend& call, const Execution& execution);
+
 }  // namespace qact::core

@@ -44,10 +44,9 @@ void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
 
 namespace {
 
-void track_anywhere(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out,
-                    at::Tensor& var_out, at::Tensor& context, at::Tensor& batches,
-                    const at::Tensor& stats, const at::Tensor& batch, double momentum, double n,
-                    double values) {
+void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
+               at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
+               const at::Tensor& batch, double momentum, double n, double values) {
   check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
   const auto keep = [&](at::Tensor& running, int column, double factor) {
     running.lerp_((stats.select(1, column) * factor).to(running.scalar_type()), momentum);
@@ -57,7 +56,14 @@ void track_anywhere(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_ou
   keep(var_in, 1, unbiased);
   keep(mean_out, 2, 1);
   keep(var_out, 3, unbiased);
-  context.copy_(context_blend(context, (1 - momentum) * values, batch, momentum * values));
+  const double kept = (1 - momentum) * values, added = momentum * values;
+  check_context_blend(context, kept, batch, added);
+  const at::Tensor rows = context.contiguous(), batch_rows = batch.contiguous();
+  int64_t* counts = rows.data_ptr<int64_t>();
+  core::context_blend(
+      {rows.size(0), counts, kept, batch_rows.const_data_ptr<int64_t>(), added, counts},
+      cpu_execution());
+  if (!rows.is_same(context)) context.copy_(rows);
   batches.add_(1);
 }
 
@@ -76,7 +82,7 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
       "float momentum, float n, float values) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("layer_track", track_anywhere); }
+TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("layer_track", track_cpu); }
 
 TORCH_LIBRARY_IMPL(qact, Meta, m) { m.impl("layer_track", track_meta); }
 

@@ -115,6 +115,28 @@ TEST(Context, BlendsInFixedPointWithAnExactTotal) {
   EXPECT_EQ(Context::blend(a, 777, b, 0), a);
 }
 
+// Many channels at once, in place, are blended as row by row: short totals and long, and none.
+TEST(Context, BlendsManyChannelsAsItBlendsOne) {
+  const Distribution kinds[] = {Distribution::normal, Distribution::ties, Distribution::constant};
+  Context a(12), b(12);
+  for (int64_t c = 0; c < 12; ++c) {
+    if (c == 5 || c == 7) continue;
+    const Context values = of_values(draw(kinds[c % 3], 100 + 50 * c, c));
+    std::ranges::copy(values.row(0), a.row(c).begin());
+    std::ranges::copy(of_values(draw(kinds[c % 2], 900, 50 + c)).row(0), b.row(c).begin());
+    for (int64_t& count : a.row(c)) count = c == 8 ? count << 20 : count - count % (c + 1);
+  }
+  std::ranges::fill(b.row(3), 0);
+  for (const Simd simd : simd_levels()) {
+    for (const auto& [a_values, b_values] : {std::pair{0.9 * 1024, 0.1 * 1024}, {0.0, 1e9}}) {
+      Context blended = a;
+      context_blend({12, blended.data(), a_values, b.data(), b_values, blended.data()},
+                    threads(2, simd));
+      EXPECT_EQ(blended, Context::blend(a, a_values, b, b_values));
+    }
+  }
+}
+
 TEST(Context, CedesTheWeightOfAnEmptyOne) {
   const Context a = of_values({1, 2, 3});
   EXPECT_EQ(units(Context::blend(a, 10, Context(1), 90)), 100 * kContextUnit);

@@ -20,6 +20,7 @@ extern const TensorKernels<double> double_kernels;
 extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
-const TableKernels table_kernels = {cumulate, bin_levels, heavier, cumulative_at, convolve};
+const TableKernels table_kernels = {cumulate,      bin_levels, heavier,
+                                    cumulative_at, convolve,   blend_short};
 
 }  // namespace qact::core::cpu::QACT_SIMD_NAMESPACE

@@ -181,6 +181,9 @@ struct TableKernels {
   // out[i] = scale * sum_k taps[k] * in[i + k]
   void (*convolve)(const float* in, const float* taps, int32_t taps_count, float scale, float* out,
                    int32_t n);
+  // context_blend (context.h) where totals and ratios are short; false elsewhere.
+  bool (*blend_short)(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_units,
+                      int64_t* blended);
 };
 
 template <class Real>

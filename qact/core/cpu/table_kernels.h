@@ -1,6 +1,7 @@
 // The bodies of TableKernels; see kernels.h. Included once per SIMD level.
 #pragma once
 
+#include "qact/core/context_rows.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/simd.h"
 
@@ -98,6 +99,39 @@ void convolve(const float* in, const float* taps, int32_t taps_count, float scal
     for (int32_t k = 0; k < taps_count; ++k) sum += load<V>(in + i + k) * taps[k];
     store(out + i, sum * scale);
   }
+}
+
+// Cumulative counts, scaled; see ScaledTotal. The compiler makes vectors of such loops.
+inline void scale_short(const uint32_t* seen, const ScaledTotal& total, int64_t* scaled) {
+  const uint32_t high = (uint32_t)(total.ratio() >> 32), low = (uint32_t)total.ratio();
+  static_assert(ScaledTotal::kShift == 32 + 16);
+  for (int b = 0; b < kContextBins; ++b) {
+    const uint64_t carry = (uint64_t)seen[b] * low >> 32;
+    scaled[b] = (int64_t)(((uint64_t)seen[b] * high + carry) >> 16);
+  }
+  const uint32_t own = seen[kContextBins - 1];
+  for (int b = kContextBins; b > 0 && seen[b - 1] == own; --b) scaled[b - 1] = total.wanted();
+}
+
+bool blend_short(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_units,
+                 int64_t* blended) {
+  int64_t own_a = 0, own_b = 0;
+  for (int i = 0; i < kContextBins; ++i) own_a += a[i], own_b += b[i];
+  if (own_a == 0 || own_b == 0) return false;
+  const ScaledTotal total_a(own_a, a_units), total_b(own_b, b_units);
+  if (!total_a.is_short() || !total_b.is_short()) return false;
+  uint32_t seen_a[kContextBins], seen_b[kContextBins], sum_a = 0, sum_b = 0;
+  for (int i = 0; i < kContextBins; ++i) {
+    seen_a[i] = sum_a += (uint32_t)a[i];
+    seen_b[i] = sum_b += (uint32_t)b[i];
+  }
+  int64_t upto_a[kContextBins + 1] = {}, upto_b[kContextBins + 1] = {};
+  scale_short(seen_a, total_a, upto_a + 1);
+  scale_short(seen_b, total_b, upto_b + 1);
+  for (int i = 0; i < kContextBins; ++i) {
+    blended[i] = upto_a[i + 1] - upto_a[i] + upto_b[i + 1] - upto_b[i];
+  }
+  return true;
 }
 
 }  // namespace

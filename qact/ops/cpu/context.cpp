@@ -32,13 +32,9 @@ at::Tensor blend(const at::Tensor& a, double a_values, const at::Tensor& b, doub
   check_context_blend(a, a_values, b, b_values);
   const at::Tensor first = a.contiguous(), second = b.contiguous();
   at::Tensor out = at::empty(a.sizes(), a.options());
-  int64_t* blended = out.data_ptr<int64_t>();
-  cpu_execution().run(a.size(0), kChannelsPerThread, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      core::context_blend(row(first, c), a_values, row(second, c), b_values,
-                          core::ContextRow(blended + c * core::kContextBins, core::kContextBins));
-    }
-  });
+  core::context_blend({a.size(0), first.const_data_ptr<int64_t>(), a_values,
+                       second.const_data_ptr<int64_t>(), b_values, out.data_ptr<int64_t>()},
+                      cpu_execution());
   return out;
 }
 
