@@ -42,8 +42,8 @@ bool BinnedChannel<Real>::settle_light_bins(const TableKernels& tables, const Qu
     const auto run = [&](int32_t from, int32_t to, int anchors) {
       if (from == to) return;
       rule.rank = anchors - (positive ? bins.negatives : 0);
-      heavy |= tables.bin_levels(bins.count.data() + from, bins.before.data() + from, to - from,
-                                 rule, level_.data() + from);
+      heavy |= tables.bin_levels(bins.count.data() + from, to - from, rule,
+                                 bins.before.data() + from, level_.data() + from);
     };
     run(begin, middle, 0);
     run(middle, end, 1);
@@ -59,26 +59,14 @@ void BinnedChannel<Real>::estimate_density(const TableKernels& tables, const Qua
   cumulative_.along(tables, bins, density_.first_edge(), density_.spacing() / DensityGrid::kCells,
                     cells + 1);
   cells_.resize(padded(cells));
-  const double weight[2] = {rule_.weight(false), rule_.weight(true)};
-  const float gain[2] = {static_cast<float>(weight[0]), static_cast<float>(weight[1])};
-  const int32_t* whole = cumulative_.whole.data();
-  const float* part = cumulative_.part.data();
-  for (int32_t i = 0; i < cells; ++i) {
-    const float count = static_cast<float>(whole[i + 1] - whole[i]) + (part[i + 1] - part[i]);
-    cells_[i] = gain[whole[i] >= bins.negatives] * count;
-  }
-  // z = 0 is an edge of bins, but falls inside a cell.
-  const int32_t split =
-      static_cast<int32_t>(std::lower_bound(whole, whole + cells + 1, bins.negatives) - whole);
-  if (split > 0 && split <= cells) {
-    const double below = static_cast<double>(whole[split - 1]) + part[split - 1];
-    const double upto = static_cast<double>(whole[split]) + part[split];
-    cells_[split - 1] = static_cast<float>(weight[0] * (bins.negatives - below) +
-                                           weight[1] * (upto - bins.negatives));
-  }
+  const float weight[2] = {static_cast<float>(rule_.weight(false)),
+                           static_cast<float>(rule_.weight(true))};
+  tables.cell_weights(cumulative_.whole.data(),
+                      cumulative_.parts ? cumulative_.part.data() : nullptr, cells, bins.negatives,
+                      weight, cells_.data());
   density_.set_cells(cells_.data());
-  density_.add(-quantile.bound, weight[0]);
-  density_.add(quantile.bound, weight[1]);
+  density_.add(-quantile.bound, rule_.weight(false));
+  density_.add(quantile.bound, rule_.weight(true));
   density_.finish(tables);
 }
 
@@ -109,7 +97,7 @@ void BinnedChannel<Real>::pack_density(const TableKernels& tables, const Quantil
                                        const Norm& norm, int32_t* nodes, LayerStats& stats) {
   const DensityRange range = density_range(quantile.bandwidth);
   estimate_density(tables, quantile, range.low, range.high);
-  cpu::pack_density(density_, range, rule_, norm, nodes, stats);
+  cpu::pack_density(tables, density_, range, rule_, norm, nodes, stats);
 }
 
 template <class Real>
@@ -120,13 +108,7 @@ void BinnedChannel<Real>::write_context(const TableKernels& tables, int64_t* con
     return out;
   }();
   cumulative_.at(tables, bins, upper_edges.data(), kContextBins);
-  int32_t below[kContextBins + 1] = {};
-  for (int bin = 0; bin < kContextBins; ++bin) {
-    below[bin + 1] = cumulative_.whole[bin] + static_cast<int32_t>(cumulative_.part[bin] + 0.5f);
-  }
-  for (int bin = 0; bin < kContextBins; ++bin) {
-    context[bin] = (below[bin + 1] - below[bin]) * kContextUnit;
-  }
+  tables.context_counts(cumulative_.whole.data(), cumulative_.part.data(), context);
 }
 
 template class BinnedChannel<float>;

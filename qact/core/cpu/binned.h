@@ -46,12 +46,13 @@ class BinnedChannel {
                         double high);
 
   LevelRule rule_{Quantile{}, 0, 0};
-  std::vector<int32_t> level_;
+  AlignedVector<int32_t> level_;
   HeavyBins<Real> heavy_;
   std::vector<Exception> exceptions_;
   CumulativeCounts cumulative_;
   DensityGrid density_;
-  std::vector<float> cells_, bin_density_;
+  AlignedVector<float> cells_;
+  std::vector<float> bin_density_;
 };
 
 }  // namespace qact::core::cpu

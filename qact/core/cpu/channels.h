@@ -29,14 +29,29 @@ void for_each_group(const TilePlan& plan, const Execution& execution, const Body
   execution.run(plan.groups, std::max<int64_t>(1, kValuesPerThread / values), body);
 }
 
-// visit(tile, size, g) for every tile and every channel of a group.
+// Some channels of a group.
+struct ChannelRange {
+  int64_t begin, end;
+};
+
+// visit(tile, size, g) for every tile and each of some channels of a group,
 template <class Visit>
-void for_each_tile(const TilePlan& plan, int64_t group, const Visit& visit) {
+void for_each_tile(const TilePlan& plan, const ChannelRange& channels, const Visit& visit) {
   for (int64_t tile = 0; tile < plan.tiles; ++tile) {
     const int64_t size = plan.size(tile);
-    for (int64_t g = 0; g < plan.channels_of(group); ++g) visit(tile, size, g);
+    for (int64_t g = channels.begin; g < channels.end; ++g) visit(tile, size, g);
   }
 }
+
+// or of all.
+template <class Visit>
+void for_each_tile(const TilePlan& plan, int64_t group, const Visit& visit) {
+  for_each_tile(plan, ChannelRange{0, plan.channels_of(group)}, visit);
+}
+
+// The channels that take every step together: a group's tile is packed for all of them, but
+// where a single tile holds all values, one channel at a time keeps its tables in the cache.
+inline int64_t channels_at_once(const TilePlan& plan) { return plan.tiles == 1 ? 1 : plan.group; }
 
 template <class Real>
 EachStrip<Real> strips_of(Strips<Real>& x, const TilePlan& plan, int64_t group, int64_t g) {
@@ -111,20 +126,23 @@ void for_each_exception(const std::vector<Exception>& all, int64_t start, int64_
     visit(at->position - start, at->level);
 }
 
-// Counts the channels of a group that were given a plan with bins.
+// Counts those of some channels that were given a plan with bins; `bins` starts with the first.
 template <class Real>
 void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,
-                int64_t group, std::vector<BinnedChannel<Real>>& channels) {
+                int64_t group, const ChannelRange& channels,
+                std::vector<BinnedChannel<Real>>& bins) {
   bool any = false;
-  for (int64_t g = 0; g < plan.channels_of(group); ++g) {
-    channels[g].bins.clear(plan.shape.context_size());
-    any |= channels[g].bins.plan.bins > 0;
+  for (int64_t g = channels.begin; g < channels.end; ++g) {
+    Histogram<Real>& histogram = bins[g - channels.begin].bins;
+    histogram.clear(plan.shape.context_size());
+    any |= histogram.plan.bins > 0;
   }
   if (!any) return;
-  for_each_tile(plan, group, [&](int64_t tile, int64_t size, int64_t g) {
-    if (channels[g].bins.plan.bins == 0) return;
+  for_each_tile(plan, channels, [&](int64_t tile, int64_t size, int64_t g) {
+    Histogram<Real>& histogram = bins[g - channels.begin].bins;
+    if (histogram.plan.bins == 0) return;
     Ahead next = x.ahead(group + 1, tile, g, /*tensors=*/3);
-    channels[g].bins.add(kernels, x.load(group, tile, g), size, next);
+    histogram.add(kernels, x.load(group, tile, g), size, next);
   });
 }
 

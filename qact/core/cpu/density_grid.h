@@ -3,8 +3,7 @@
 // grid itself smooths is taken off the kernel's width.
 #pragma once
 
-#include <vector>
-
+#include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
 
 namespace qact::core::cpu {
@@ -51,7 +50,7 @@ class DensityGrid {
   double inverse_spacing_ = 1;
   double first_ = 0;  // the first node lies at first_ * spacing_
   int nodes_ = 0;
-  std::vector<float> mass_, density_;
+  AlignedVector<float> mass_, density_;
 };
 
 }  // namespace qact::core::cpu

@@ -42,28 +42,21 @@ DensityRange DensityRange::clip(double inner_low, double inner_high, double low,
   return out;
 }
 
-void pack_density(const DensityGrid& grid, const DensityRange& range, const LevelRule& rule,
-                  const Norm& norm, int32_t* nodes, LayerStats& stats) {
+void pack_density(const TableKernels& tables, const DensityGrid& grid, const DensityRange& range,
+                  const LevelRule& rule, const Norm& norm, int32_t* nodes, LayerStats& stats) {
   const int count = std::min(grid.nodes(), kDensityNodes), last = count - 1;
   const double step = static_cast<double>(grid.nodes() - 1) / last;
-  float density[kDensityNodes] = {};
+  float density[kDensityNodes];
   grid.sample(step, count, density);
   if (range.clipped) {
     density[0] = grid.lone(rule.weight(range.low >= 0));
     density[last] = grid.lone(rule.weight(range.high >= 0));
   }
-  constexpr float kUnits = 32767;
-  const float highest = *std::max_element(density, density + count);
-  const float inverse = highest > 0 ? kUnits / highest : 0;
-  int32_t units[kDensityNodes];
-  for (int i = 0; i < count; ++i) units[i] = static_cast<int32_t>(density[i] * inverse + 0.5f);
-  for (int i = 0; i < last; ++i) nodes[i] = (units[i + 1] - units[i]) * 65536 + units[i];
-  std::fill(nodes + last, nodes + kDensityNodes, units[last]);
   const double spacing = grid.spacing() * step;
   stats.density_scale = norm.scale / spacing;
   stats.density_offset = (norm.shift - grid.first()) / spacing;
   stats.density_last = last;
-  stats.density_unit = highest / kUnits;
+  stats.density_unit = tables.pack_nodes(density, count, nodes);
 }
 
 }  // namespace qact::core::cpu

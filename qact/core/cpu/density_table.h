@@ -36,7 +36,7 @@ struct DensityRange {
 };
 
 // Fills `nodes`, kDensityNodes of them, and says in `stats` how to find them.
-void pack_density(const DensityGrid& grid, const DensityRange& range, const LevelRule& rule,
-                  const Norm& norm, int32_t* nodes, LayerStats& stats);
+void pack_density(const TableKernels& tables, const DensityGrid& grid, const DensityRange& range,
+                  const LevelRule& rule, const Norm& norm, int32_t* nodes, LayerStats& stats);
 
 }  // namespace qact::core::cpu

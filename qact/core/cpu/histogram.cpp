@@ -6,15 +6,17 @@ namespace qact::core::cpu {
 
 template <class Real>
 void Histogram<Real>::clear(int64_t n) {
+  total_ = static_cast<int32_t>(n);
   count.assign(padded(plan.bins + 1), 0);
   odd_.assign(n < kLongChannel ? 0 : count.size(), 0);
 }
 
 template <class Real>
 void Histogram<Real>::finish(const TableKernels& tables) {
+  if (!odd_.empty()) tables.add_counts(count.data(), odd_.data(), plan.bins);
+  negatives = tables.sum_counts(count.data(), plan.split);
   before.resize(padded(plan.bins + 1));
-  tables.cumulate(count.data(), odd(), plan.bins, before.data());
-  negatives = before[plan.split];
+  before[0] = 0;
 }
 
 void CumulativeCounts::resize(int32_t n) {
@@ -31,16 +33,16 @@ void CumulativeCounts::along(const TableKernels& tables, const Histogram<Real>& 
     // Bins much finer than the steps need not be split.
     constexpr double kFine = 4;
     const bool fine = kFine * plan.z_width <= step;
-    if (fine) std::fill(part.begin(), part.end(), 0.0f);
+    parts = !fine;
     tables.cumulative_at(bins.before.data(), bins.count.data(), plan.bins, nullptr,
                          static_cast<float>((first - plan.z_first) / plan.z_width),
                          static_cast<float>(step / plan.z_width), n, whole.data(),
                          fine ? nullptr : part.data());
     return;
   }
+  parts = false;
   for (int32_t i = 0; i < n; ++i) {  // all values are one
     whole[i] = first + i * step > plan.z_first ? bins.total() : 0;
-    part[i] = 0;
   }
 }
 

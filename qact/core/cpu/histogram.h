@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "qact/core/bin_plan.h"
+#include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
 
 namespace qact::core::cpu {
@@ -12,31 +12,33 @@ namespace qact::core::cpu {
 template <class Real>
 struct Histogram {
   BinPlan<Real> plan;
-  std::vector<uint32_t> count;
-  std::vector<int32_t> before;  // exclusive prefix sums of count, one more than bins
-  int32_t negatives = 0;        // values of z < 0
+  AlignedVector<uint32_t> count;
+  AlignedVector<int32_t> before;  // exclusive prefix sums of count, one more than bins
+  int32_t negatives = 0;          // values of z < 0
 
-  // For n values: clear, add all strips, finish.
+  // For n values: clear, add all strips, finish. The sums in `before` come with the levels.
   void clear(int64_t n);
   void add(const TensorKernels<Real>& kernels, const Real* x, int64_t n, Ahead& next) {
     kernels.histogram(x, n, plan.map, count.data(), odd(), next);
   }
   void finish(const TableKernels& tables);
 
-  int32_t total() const { return before[plan.bins]; }
+  int32_t total() const { return total_; }
 
  private:
   uint32_t* odd() { return odd_.empty() ? count.data() : odd_.data(); }
 
-  std::vector<uint32_t> odd_;
+  int32_t total_ = 0;
+  AlignedVector<uint32_t> odd_;
 };
 
 // The number of values below z_i = first + i * step, or below the given z_i: whole + part,
 // each bin's values spread evenly over the bin.
 class CumulativeCounts {
  public:
-  std::vector<int32_t> whole;
-  std::vector<float> part;
+  AlignedVector<int32_t> whole;
+  AlignedVector<float> part;
+  bool parts = true;  // whether along() found any
 
   template <class Real>
   void along(const TableKernels& tables, const Histogram<Real>& bins, double first, double step,

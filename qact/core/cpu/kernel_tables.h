@@ -20,7 +20,8 @@ extern const TensorKernels<double> double_kernels;
 extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
-const TableKernels table_kernels = {cumulate,      bin_levels, heavier,
-                                    cumulative_at, convolve,   blend_short};
+const TableKernels table_kernels = {add_counts,     sum_counts,   bin_levels, heavier,
+                                    cumulative_at,  cell_weights, convolve,   pack_nodes,
+                                    context_counts, blend_short};
 
 }  // namespace qact::core::cpu::QACT_SIMD_NAMESPACE

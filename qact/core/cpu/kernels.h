@@ -150,7 +150,8 @@ struct TensorKernels {
                      Ahead& next);
 };
 
-// min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b])))
+// min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b]))); heavier bins than the limit
+// are told of
 struct BinLevels {
   int32_t rank = 0;
   float base = 0;
@@ -165,11 +166,12 @@ inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 // Over the small tables of one channel. Arrays may be read and written up to the next
 // multiple of 16 entries: padded(n) of them.
 struct TableKernels {
-  // even += odd, unless they are one; before = exclusive prefix sums, one more than bins.
-  void (*cumulate)(uint32_t* even, const uint32_t* odd, int32_t bins, int32_t* before);
-  // The level at the middle of each bin's mass. Returns whether any count exceeds the limit.
-  bool (*bin_levels)(const uint32_t* count, const int32_t* before, int32_t bins,
-                     const BinLevels& rule, int32_t* level);
+  void (*add_counts)(uint32_t* count, const uint32_t* more, int32_t bins);
+  int32_t (*sum_counts)(const uint32_t* count, int32_t bins);
+  // Continues the exclusive prefix sums from before[0] to before[bins], and finds the level at
+  // the middle of each bin's mass. Returns whether any count exceeds the limit.
+  bool (*bin_levels)(const uint32_t* count, int32_t bins, const BinLevels& rule, int32_t* before,
+                     int32_t* level);
   // The bins of more than `limit` values, in order. Returns how many.
   int32_t (*heavier)(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found);
   // The cumulative count at position[i], or at i itself if there are none, times scale plus
@@ -178,9 +180,17 @@ struct TableKernels {
   void (*cumulative_at)(const int32_t* before, const uint32_t* count, int32_t bins,
                         const float* position, float offset, float scale, int32_t n, int32_t* whole,
                         float* part);
+  // The weight between cumulative counts i and i + 1, i < n, of which the first `negatives` weigh
+  // weight[0] each and the others weight[1]. There may be no parts.
+  void (*cell_weights)(const int32_t* whole, const float* part, int32_t n, int32_t negatives,
+                       const float* weight, float* out);
   // out[i] = scale * sum_k taps[k] * in[i + k]
   void (*convolve)(const float* in, const float* taps, int32_t taps_count, float scale, float* out,
                    int32_t n);
+  // The nodes of density_table.h from `count` densities. Returns their unit.
+  float (*pack_nodes)(const float* density, int32_t count, int32_t* nodes);
+  // A kept context from the cumulative counts at its bins' upper edges.
+  void (*context_counts)(const int32_t* whole, const float* part, int64_t* context);
   // context_blend (context.h) where totals and ratios are short; false elsewhere.
   bool (*blend_short)(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_units,
                       int64_t* blended);

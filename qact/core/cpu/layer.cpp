@@ -29,26 +29,16 @@ class Forward {
         tables_(table_kernels(simd)),
         x_(call.x, plan, kernels_),
         y_(call.y, plan, kernels_),
-        bins_(plan.group),
-        channels_(plan.group),
+        bins_(channels_at_once(plan)),
+        channels_(channels_at_once(plan)),
         norms_(plan.group) {}
 
   void run(int64_t group) {
-    const int64_t channels = plan_.channels_of(group);
+    const int64_t channels = plan_.channels_of(group), step = channels_at_once(plan_);
     summarise(kernels_, plan_, x_, group, summaries_);
-    for (int64_t g = 0; g < channels; ++g) plan_channel(group, g);
-    count_bins(kernels_, plan_, x_, group, bins_);
-    for (int64_t g = 0; g < channels; ++g) {
-      if (channels_[g].how == How::binned) {
-        solve_bins(group, g);
-      } else if (channels_[g].how == How::exact) {
-        rank_channel(group, g);
-      }
-      channels_[g].sums = {};
+    for (int64_t g = 0; g < channels; g += step) {
+      solve(group, {g, std::min(g + step, channels)});
     }
-    for_each_tile(plan_, group,
-                  [&](int64_t tile, int64_t, int64_t g) { find_levels(group, tile, g); });
-    for (int64_t g = 0; g < channels; ++g) finish_channel(plan_.first_channel(group) + g, g);
     for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
       y_.store_runs(group, tile, [&](Real* to, RunBlock runs) {
         runs.pitch = plan_.shape.context_size();
@@ -68,6 +58,29 @@ class Forward {
     SortedContext<Real> context;
   };
 
+  // All but the output.
+  void solve(int64_t group, const ChannelRange& range) {
+    first_ = range.begin;
+    for (int64_t g = range.begin; g < range.end; ++g) plan_channel(group, g);
+    count_bins(kernels_, plan_, x_, group, range, bins_);
+    for (int64_t g = range.begin; g < range.end; ++g) {
+      if (channel_of(g).how == How::binned) {
+        bins_of(g).solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
+      } else if (channel_of(g).how == How::exact) {
+        rank_channel(group, g);
+      }
+      channel_of(g).sums = {};
+    }
+    for_each_tile(plan_, range,
+                  [&](int64_t tile, int64_t, int64_t g) { find_levels(group, tile, g); });
+    for (int64_t g = range.begin; g < range.end; ++g) {
+      finish_channel(plan_.first_channel(group) + g, g);
+    }
+  }
+
+  Channel& channel_of(int64_t g) { return channels_[g - first_]; }
+  BinnedChannel<Real>& bins_of(int64_t g) { return bins_[g - first_]; }
+
   Affine<Real> affine(const Norm& norm) const {
     return {static_cast<Real>(norm.mean), static_cast<Real>(norm.scale),
             static_cast<Real>(norm.shift)};
@@ -76,29 +89,25 @@ class Forward {
   void plan_channel(int64_t group, int64_t g) {
     const int64_t c = plan_.first_channel(group) + g;
     const Summary<Real>& summary = summaries_[g];
-    Channel& channel = channels_[g];
+    Channel& channel = channel_of(g);
     channel.norm = {summary.mean,
                     call_.weight_in.at(c, 1.0) / std::sqrt(summary.variance + call_.eps),
                     call_.bias_in.at(c, 0.0)};
-    bins_[g].bins.plan = {};
+    bins_of(g).bins.plan = {};
     if (!summary.finite() || !std::isfinite(channel.norm.scale) ||
         !std::isfinite(channel.norm.shift)) {
       channel.how = How::not_finite;
     } else if (!quantile_.exact_for(summary.n) &&
-               bins_[g].bins.plan.make(summary, channel.norm, quantile_.bandwidth)) {
+               bins_of(g).bins.plan.make(summary, channel.norm, quantile_.bandwidth)) {
       channel.how = How::binned;
     } else {
-      bins_[g].bins.plan = {};
+      bins_of(g).bins.plan = {};
       channel.how = How::exact;
     }
   }
 
-  void solve_bins(int64_t group, int64_t g) {
-    bins_[g].solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
-  }
-
   void rank_channel(int64_t group, int64_t g) {
-    Channel& channel = channels_[g];
+    Channel& channel = channel_of(g);
     const int64_t n = plan_.shape.context_size();
     std::vector<Real>& z = channel.context.values;
     z.resize(n);
@@ -139,10 +148,10 @@ class Forward {
   }
 
   void keep_density(int64_t c, int64_t g, LayerStats& stats) {
-    const Channel& channel = channels_[g];
+    const Channel& channel = channel_of(g);
     int32_t* nodes = call_.density + c * kDensityNodes;
     if (channel.how == How::binned) {
-      bins_[g].pack_density(tables_, quantile_, channel.norm, nodes, stats);
+      bins_of(g).pack_density(tables_, quantile_, channel.norm, nodes, stats);
     } else if (channel.how == How::exact) {
       const LevelRule rule(quantile_, channel.context.negatives,
                            plan_.shape.context_size() - channel.context.negatives);
@@ -152,7 +161,7 @@ class Forward {
       grid_.add(-quantile_.bound, rule.weight(false));
       grid_.add(quantile_.bound, rule.weight(true));
       grid_.finish(tables_);
-      pack_density(grid_, range, rule, channel.norm, nodes, stats);
+      pack_density(tables_, grid_, range, rule, channel.norm, nodes, stats);
     } else {
       std::fill(nodes, nodes + kDensityNodes, 0);
     }
@@ -175,7 +184,7 @@ class Forward {
 
   // The outer norm from the sums of levels, and all that is kept per channel.
   void finish_channel(int64_t c, int64_t g) {
-    Channel& channel = channels_[g];
+    Channel& channel = channel_of(g);
     const int levels = quantile_.levels;
     const double n = static_cast<double>(plan_.shape.context_size());
     const double sum = static_cast<double>(channel.sums.k);
@@ -195,10 +204,10 @@ class Forward {
 
   void write_context(int64_t c, int64_t g) {
     int64_t* row = call_.context + c * kContextBins;
-    if (channels_[g].how == How::binned) return bins_[g].write_context(tables_, row);
+    if (channel_of(g).how == How::binned) return bins_of(g).write_context(tables_, row);
     std::fill(row, row + kContextBins, 0);
-    if (channels_[g].how == How::not_finite) return;
-    for (const Real z : channels_[g].context.values) {
+    if (channel_of(g).how == How::not_finite) return;
+    for (const Real z : channel_of(g).context.values) {
       row[context_bin(static_cast<float>(z))] += kContextUnit;
     }
   }
@@ -209,14 +218,14 @@ class Forward {
   }
 
   void find_levels(int64_t group, int64_t tile, int64_t g) {
-    Channel& channel = channels_[g];
+    Channel& channel = channel_of(g);
     const int64_t start = plan_.start(tile), size = plan_.size(tile);
     uint8_t* out = level(group, g, tile);
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
-      kernels_.layer_bins(x_.load(group, tile, g), size, bins_[g].bins.plan.map, bins_[g].levels(),
-                          out, channel.sums, written);
-      for_each_exception(bins_[g].exceptions(), start, size, [&](int64_t i, int32_t level) {
+      kernels_.layer_bins(x_.load(group, tile, g), size, bins_of(g).bins.plan.map,
+                          bins_of(g).levels(), out, channel.sums, written);
+      for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, int32_t level) {
         channel.sums.remove(out[i]);
         channel.sums.add(level);
         out[i] = static_cast<uint8_t>(level);
@@ -238,8 +247,9 @@ class Forward {
   const TableKernels& tables_;
   Strips<Real> x_, y_;
   std::vector<Summary<Real>> summaries_;
-  std::vector<BinnedChannel<Real>> bins_;
+  std::vector<BinnedChannel<Real>> bins_;  // of the channels that are being solved,
   std::vector<Channel> channels_;
+  int64_t first_ = 0;  // from this one of the group on
   std::vector<OuterNorm<Real>> norms_;
   MemberLevels<Real> levels_;
   DensityGrid grid_;

@@ -280,6 +280,8 @@ inline IntVec<float> all_last(const IntVec<float>& v) {
 #endif
 }
 
+inline float last_of(const Vec<float>& v) { return v.part[kParts - 1][16 / kParts - 1]; }
+
 template <int kN>
 inline int64_t sum_of(const Lanes<int32_t, kN>& v) {
   int32_t lanes[kN];

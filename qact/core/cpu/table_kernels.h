@@ -8,46 +8,44 @@
 namespace qact::core::cpu {
 namespace {
 
-void cumulate(uint32_t* even, const uint32_t* odd, int32_t bins, int32_t* before) {
-  using I = IntVec<float>;
-  const int32_t* more = (const int32_t*)odd;
-  int32_t* count = (int32_t*)even;
-  const bool two = odd != even;
-  I total{};  // in every lane
-  for (int32_t b = 0; b < bins; b += 16) {
-    I c = load<I>(count + b);
-    if (two) {
-      c = c + load<I>(more + b);
-      store(count + b, c);
-    }
-    const I sums = prefix_sum(c);
-    store(before + b, sums - c + total);
-    total = total + all_last(sums);
-  }
-  before[bins] = total.part[0][0];
+void add_counts(uint32_t* count, const uint32_t* more, int32_t bins) {
+  for (int32_t b = 0; b < bins; ++b) count[b] += more[b];
 }
 
-bool bin_levels(const uint32_t* count, const int32_t* before, int32_t bins,
-                const BinLevels& shared_rule, int32_t* level) {
+int32_t sum_counts(const uint32_t* count, int32_t bins) {
+  uint32_t sum = 0;
+  for (int32_t b = 0; b < bins; ++b) sum += count[b];
+  return (int32_t)sum;
+}
+
+bool bin_levels(const uint32_t* count, int32_t bins, const BinLevels& shared_rule, int32_t* before,
+                int32_t* level) {
   using I = IntVec<float>;
   const BinLevels rule = shared_rule;
-  const I caps = all<I>(rule.cap), limit = all<I>(rule.limit);
-  I heavy{};
-  const auto levels_of = [&](const I& c, const I& m) -> I {
-    const I middle = (m + rule.rank) * 2 + c;
-    heavy = heavy | (limit - c);  // negative where the count exceeds the limit
+  const I caps = all<I>(rule.cap);
+  I heaviest{}, total = all<I>(before[0]);
+  const auto solve = [&](const I& c, I& below) -> I {
+    const I upto = prefix_sum(c) + total;
+    below = upto - c;
+    total = all_last(upto);
+    heaviest = maximum(heaviest, c);
+    const I middle = below + upto + 2 * rule.rank;
     return minimum(truncate<float>(to_real<float>(middle) * rule.gain + rule.base), caps);
   };
   int32_t b = 0;
+  I below;
   for (; b + 16 <= bins; b += 16) {
-    store(level + b, levels_of(load<I>((const int32_t*)count + b), load<I>(before + b)));
+    store(level + b, solve(load<I>((const int32_t*)count + b), below));
+    store(before + b, below);
   }
   if (b < bins) {  // what follows belongs to other levels
     const int some = bins - b;
-    const I c = load_some<I>((const int32_t*)count + b, some, 0);
-    store_some(level + b, levels_of(c, load_some<I>(before + b, some, 0)), some);
+    const I k = solve(load_some<I>((const int32_t*)count + b, some, 0), below);
+    store_some(level + b, k, some);
+    store_some(before + b, below, some);
   }
-  return any_negative(heavy);
+  before[bins] = total.part[0][0];
+  return any_negative(all<I>(rule.limit) - heaviest);
 }
 
 int32_t heavier(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found) {
@@ -77,6 +75,11 @@ void cumulative_at(const int32_t* before, const uint32_t* count, int32_t bins,
   for (int32_t i = 0; i < n; i += 16) {
     const V at = position ? load<V>(position + i) : index(i);
     const V t = minimum(maximum(at * scale + offset, V{}), end);
+    if (last_of(t) == 0) {  // and so have all before
+      store(whole + i, I{});
+      if (part) store(part + i, V{});
+      continue;
+    }
     if (t.part[0][0] == (float)bins) {  // and so have all that follow
       for (; i < n; i += 16) {
         store(whole + i, all<I>(before[bins]));
@@ -91,6 +94,22 @@ void cumulative_at(const int32_t* before, const uint32_t* count, int32_t bins,
   }
 }
 
+void cell_weights(const int32_t* whole, const float* part, int32_t n, int32_t negatives,
+                  const float* weight, float* out) {
+  for (int32_t i = 0; i < n; ++i) {
+    const int32_t below = whole[i] < negatives ? whole[i] : negatives;
+    const int32_t upto = whole[i + 1] < negatives ? whole[i + 1] : negatives;
+    const int32_t above = (whole[i + 1] - upto) - (whole[i] - below);
+    out[i] = (float)(upto - below) * weight[0] + (float)above * weight[1];
+  }
+  if (!part) return;
+  for (int32_t i = 0; i < n; ++i) {
+    const float first = part[i] * (whole[i] < negatives ? weight[0] : weight[1]);
+    const float last = part[i + 1] * (whole[i + 1] < negatives ? weight[0] : weight[1]);
+    out[i] += last - first;
+  }
+}
+
 void convolve(const float* in, const float* taps, int32_t taps_count, float scale, float* out,
               int32_t n) {
   using V = Vec<float>;
@@ -98,6 +117,28 @@ void convolve(const float* in, const float* taps, int32_t taps_count, float scal
     V sum{};
     for (int32_t k = 0; k < taps_count; ++k) sum += load<V>(in + i + k) * taps[k];
     store(out + i, sum * scale);
+  }
+}
+
+float pack_nodes(const float* density, int32_t count, int32_t* nodes) {
+  constexpr float kUnits = 32767;
+  float highest = 0;
+  for (int32_t i = 0; i < count; ++i) highest = density[i] > highest ? density[i] : highest;
+  const float inverse = highest > 0 ? kUnits / highest : 0;
+  int32_t units[kDensityNodes + 1];
+  for (int32_t i = 0; i < count; ++i) units[i] = (int32_t)(density[i] * inverse + 0.5f);
+  for (int32_t i = count; i <= kDensityNodes; ++i) units[i] = units[count - 1];
+  for (int32_t i = 0; i < kDensityNodes; ++i) {
+    nodes[i] = (units[i + 1] - units[i]) * 65536 + units[i];
+  }
+  return highest / kUnits;
+}
+
+void context_counts(const int32_t* whole, const float* part, int64_t* context) {
+  int32_t below[kContextBins + 1] = {};
+  for (int b = 0; b < kContextBins; ++b) below[b + 1] = whole[b] + (int32_t)(part[b] + 0.5f);
+  for (int b = 0; b < kContextBins; ++b) {
+    context[b] = (int64_t)(below[b + 1] - below[b]) * kContextUnit;
   }
 }
 

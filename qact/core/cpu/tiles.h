@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
 
+#include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/narrow.h"
 #include "qact/core/view.h"
@@ -199,7 +199,7 @@ class Strips {
   const TensorKernels<Real>& kernels_;
   bool same_type_ = true;
   bool direct_ = false;
-  std::vector<Real> buffer_;
+  AlignedVector<Real> buffer_;
   int64_t loaded_group_ = -1, loaded_tile_ = -1;
 };
 
