@@ -30,7 +30,7 @@ class Forward {
   void run(int64_t group) {
     const int64_t channels = plan_.channels_of(group);
     plan_bins(group);
-    count_bins(kernels_, plan_, x_, group, {0, channels}, bins_);
+    count_bins(kernels_, tables_, plan_, x_, group, {0, channels}, bins_);
     exact_.resize(channels);
     for (int64_t g = 0; g < channels; ++g) {
       if (bins_[g].bins.plan.bins > 0) {

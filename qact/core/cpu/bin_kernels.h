@@ -22,41 +22,33 @@ inline Binned<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
   return {t, floor<Real>(t) + map.offset};
 }
 
-// Bins found before they are used one by one, or the loads stall.
-constexpr int64_t kBinBlock = 512;
-
 template <class Real>
-inline void find_bins(const Real* x, int64_t n, const BinMap<Real>& map, int32_t* bin) {
+void find_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint16_t* bin) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
+  const BinMap<Real> map = shared_map;
   int64_t i = 0;
-  for (; i + kN <= n; i += kN) store(bin + i, bin_of<Real>(load<V>(x + i), map).bin);
+  for (; i + kN <= n; i += kN) store(bin + i, to_short(bin_of<Real>(load<V>(x + i), map).bin));
   if (i < n) {
     const V rest = load_some<V>(x + i, (int)(n - i), map.origin);
-    store_some(bin + i, bin_of<Real>(rest, map).bin, (int)(n - i));
+    store_some(bin + i, to_short(bin_of<Real>(rest, map).bin), (int)(n - i));
   }
 }
 
-template <class Real>
-void histogram(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint32_t* even,
-               uint32_t* odd, Ahead& shared_next) {
+// Values for which a cache line of another tensor is asked for.
+constexpr int64_t kPerLine = 16;
+
+void count_bins(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, Ahead& shared_next) {
   Ahead next = shared_next;
-  constexpr int kN = kLanes<Real>;
-  const BinMap<Real> map = shared_map;
-  int32_t bin[kBinBlock];
-  for (int64_t from = 0; from < n; from += kBinBlock) {
-    const int64_t size = n - from < kBinBlock ? n - from : kBinBlock;
-    find_bins(x + from, size, map, bin);
-    int64_t i = 0;
-    for (; i + kN <= size; i += kN) {
-      ask<false>(next);
-      for (int l = 0; l < kN; l += 2) {
-        ++even[bin[i + l]];
-        ++odd[bin[i + l + 1]];
-      }
+  int64_t i = 0;
+  for (; i + kPerLine <= n; i += kPerLine) {
+    ask<false>(next);
+    for (int64_t l = i; l < i + kPerLine; l += 2) {
+      ++even[bin[l]];
+      ++odd[bin[l + 1]];
     }
-    for (; i < size; ++i) ++even[bin[i]];
   }
+  for (; i < n; ++i) ++even[bin[i]];
   shared_next = next;
 }
 
@@ -108,38 +100,24 @@ int64_t marked_collect(const Real* x, int64_t n, const BinMap<Real>& map, const 
   return found;
 }
 
-// Levels are fetched one by one, which a gather does no faster. Lanes of 32 bits hold the
-// squares of kLongestStrip bytes.
-template <class Real>
-void layer_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, const int32_t* levels,
-                uint8_t* level, LevelSums& sums, Ahead& shared_written) {
-  using I = IntVec<Real>;
-  constexpr int kN = kLanes<Real>;
-  const BinMap<Real> map = shared_map;
+// One by one, which a gather does no faster.
+void level_bytes(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t* level,
+                 LevelSums& sums, Ahead& shared_written) {
   Ahead written = shared_written;
-  int32_t bin[kBinBlock];
-  I sum{}, square{};
-  for (int64_t from = 0; from < n; from += kBinBlock) {
-    const int64_t size = n - from < kBinBlock ? n - from : kBinBlock;
-    find_bins(x + from, size, map, bin);
-    uint8_t* out = level + from;
-    int64_t i = 0;
-    for (; i + kN <= size; i += kN) {
-      ask<true>(written);
-      for (int l = 0; l < kN; ++l) out[i + l] = (uint8_t)levels[bin[i + l]];
-    }
-    for (; i < size; ++i) {
-      out[i] = (uint8_t)levels[bin[i]];
-      sums.add(out[i]);
-    }
-    for (i = 0; i + kN <= size; i += kN) {
-      const I k = load_bytes<I>(out + i);
-      sum += k;
-      square += k * k;
-    }
+  int64_t i = 0;
+  for (; i + kPerLine <= n; i += kPerLine) {
+    ask<true>(written);
+    for (int64_t l = i; l < i + kPerLine; ++l) level[l] = (uint8_t)levels[bin[l]];
   }
-  sums.k += sum_of(sum);
-  sums.square += sum_of(square);
+  for (; i < n; ++i) level[i] = (uint8_t)levels[bin[i]];
+  uint32_t sum = 0, square = 0;  // of at most kLongestStrip bytes
+  for (i = 0; i < n; ++i) {
+    const int16_t k = level[i];
+    sum += (uint32_t)k;
+    square += (uint32_t)(k * k);
+  }
+  sums.k += sum;
+  sums.square += square;
   shared_written = written;
 }
 

@@ -128,8 +128,8 @@ void for_each_exception(const std::vector<Exception>& all, int64_t start, int64_
 
 // Counts those of some channels that were given a plan with bins; `bins` starts with the first.
 template <class Real>
-void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,
-                int64_t group, const ChannelRange& channels,
+void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
+                const TilePlan& plan, Strips<Real>& x, int64_t group, const ChannelRange& channels,
                 std::vector<BinnedChannel<Real>>& bins) {
   bool any = false;
   for (int64_t g = channels.begin; g < channels.end; ++g) {
@@ -142,7 +142,7 @@ void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips
     Histogram<Real>& histogram = bins[g - channels.begin].bins;
     if (histogram.plan.bins == 0) return;
     Ahead next = x.ahead(group + 1, tile, g, /*tensors=*/3);
-    histogram.add(kernels, x.load(group, tile, g), size, next);
+    histogram.add(kernels, tables, x.load(group, tile, g), size, next);
   });
 }
 

@@ -1,6 +1,7 @@
 // A channel's values counted into the bins of its plan.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "qact/core/bin_plan.h"
@@ -18,10 +19,19 @@ struct Histogram {
 
   // For n values: clear, add all strips, finish. The sums in `before` come with the levels.
   void clear(int64_t n);
-  void add(const TensorKernels<Real>& kernels, const Real* x, int64_t n, Ahead& next) {
-    kernels.histogram(x, n, plan.map, count.data(), odd(), next);
+  void add(const TensorKernels<Real>& kernels, const TableKernels& tables, const Real* x, int64_t n,
+           Ahead& next) {
+    tables.count_bins(find(kernels, x, n), n, count.data(), odd(), next);
   }
   void finish(const TableKernels& tables);
+
+  // The bins of a strip's values; they stay here until the next strip's are looked for.
+  const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t n) {
+    found_.resize(std::max<size_t>(found_.size(), n));
+    kernels.find_bins(x, n, plan.map, found_.data());
+    return found_.data();
+  }
+  const uint16_t* found() const { return found_.data(); }
 
   int32_t total() const { return total_; }
 
@@ -30,6 +40,7 @@ struct Histogram {
 
   int32_t total_ = 0;
   AlignedVector<uint32_t> odd_;
+  AlignedVector<uint16_t> found_;
 };
 
 // The number of values below z_i = first + i * step, or below the given z_i: whole + part,

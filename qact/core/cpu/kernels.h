@@ -116,10 +116,7 @@ struct TensorKernels {
   void (*moments)(const Real* x, int64_t n, Moments<Real>& state);
   void (*affine)(const Real* x, int64_t n, const Affine<Real>& map, Real* z);
 
-  // Counts into two histograms in turn, so that equal neighbours do not wait for each
-  // other. The two may be one and the same.
-  void (*histogram)(const Real* x, int64_t n, const BinMap<Real>& map, uint32_t* even,
-                    uint32_t* odd, Ahead& next);
+  void (*find_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin);
   // marks[bin] >= 0 numbers a bin. The lowest and highest t in each; and all values in
   // such bins: their places in x, their t, their bins' numbers. Returns how many.
   void (*marked_range)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
@@ -127,9 +124,7 @@ struct TensorKernels {
   int64_t (*marked_collect)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
                             int32_t* place, Real* t, int32_t* mark);
 
-  // level = levels[bin(x)]; as bytes for at most kLongestStrip values, which are summed.
-  void (*layer_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
-                     uint8_t* level, LevelSums& sums, Ahead& written);
+  // level = levels[bin(x)]
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
                      int32_t* level, int32_t* bin);
   // y from levels, channel by channel in strips, to runs of a tensor.
@@ -166,6 +161,12 @@ inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 // Over the small tables of one channel. Arrays may be read and written up to the next
 // multiple of 16 entries: padded(n) of them.
 struct TableKernels {
+  // A strip's bins, counted into two histograms in turn, so that equal neighbours do not wait
+  // for each other. The two may be one and the same.
+  void (*count_bins)(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, Ahead& next);
+  // A strip's levels by bin, as bytes, and their sums.
+  void (*level_bytes)(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t* level,
+                      LevelSums& sums, Ahead& written);
   void (*add_counts)(uint32_t* count, const uint32_t* more, int32_t bins);
   int32_t (*sum_counts)(const uint32_t* count, int32_t bins);
   // Continues the exclusive prefix sums from before[0] to before[bins], and finds the level at

@@ -62,7 +62,7 @@ class Forward {
   void solve(int64_t group, const ChannelRange& range) {
     first_ = range.begin;
     for (int64_t g = range.begin; g < range.end; ++g) plan_channel(group, g);
-    count_bins(kernels_, plan_, x_, group, range, bins_);
+    count_bins(kernels_, tables_, plan_, x_, group, range, bins_);
     for (int64_t g = range.begin; g < range.end; ++g) {
       if (channel_of(g).how == How::binned) {
         bins_of(g).solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
@@ -223,8 +223,11 @@ class Forward {
     uint8_t* out = level(group, g, tile);
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
-      kernels_.layer_bins(x_.load(group, tile, g), size, bins_of(g).bins.plan.map,
-                          bins_of(g).levels(), out, channel.sums, written);
+      // A single tile's bins are still there from counting them.
+      Histogram<Real>& bins = bins_of(g).bins;
+      const uint16_t* found =
+          plan_.tiles == 1 ? bins.found() : bins.find(kernels_, x_.load(group, tile, g), size);
+      tables_.level_bytes(found, size, bins_of(g).levels(), out, channel.sums, written);
       for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, int32_t level) {
         channel.sums.remove(out[i]);
         channel.sums.add(level);

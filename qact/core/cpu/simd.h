@@ -119,6 +119,13 @@ inline IntVec<Real> truncate(const Vec<Real>& v) {
       [&](int p) { return __builtin_convertvector(v.part[p], typename IntVec<Real>::Part); });
 }
 
+// The lower half of each lane.
+template <int kN>
+inline Lanes<uint16_t, kN> to_short(const Lanes<int32_t, kN>& v) {
+  using L = Lanes<uint16_t, kN>;
+  return each<L>([&](int p) { return __builtin_convertvector(v.part[p], typename L::Part); });
+}
+
 // All ones where a <= b.
 template <class Real>
 inline IntVec<Real> less_equal(const Vec<Real>& a, const Vec<Real>& b) {

@@ -25,9 +25,9 @@ bool bin_levels(const uint32_t* count, int32_t bins, const BinLevels& shared_rul
   const I caps = all<I>(rule.cap);
   I heaviest{}, total = all<I>(before[0]);
   const auto solve = [&](const I& c, I& below) -> I {
-    const I upto = prefix_sum(c) + total;
+    const I sums = prefix_sum(c), upto = sums + total;
     below = upto - c;
-    total = all_last(upto);
+    total = total + all_last(sums);  // one addition from vector to vector
     heaviest = maximum(heaviest, c);
     const I middle = below + upto + 2 * rule.rank;
     return minimum(truncate<float>(to_real<float>(middle) * rule.gain + rule.base), caps);
