@@ -22,9 +22,9 @@ inline Vec<Real> density_at(const Vec<Real>& d, const DensityLookup<Real>& table
   return to_real<Real>(node & 0xffff) + to_real<Real>(node >> 16) * (t - to_real<Real>(at));
 }
 
-template <int kChunks, class Real>
+template <int kChunks, bool kKeep, class Real>
 void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-                  const DensityLookup<Real>& shared_density, GradSums<Real>& state,
+                  const DensityLookup<Real>& shared_density, GradSums<Real>& state, Real* kept,
                   Ahead& shared_next, Ahead& shared_written) {
   Ahead next = shared_next, written = shared_written;
   const DensityLookup<Real> density = shared_density;
@@ -55,16 +55,18 @@ void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n
     for (int k = 0; k < kGradBlock && i + kN <= n; ++k, i += kN) {
       ask<true>(written);
       ask<false>(next);
-      const V d = load<V>(x + i) - density.centre;
-      add(load<V>(dy + i), d, load_bytes<I>(level + i), density_at<kChunks, Real>(d, density));
+      const V d = load<V>(x + i) - density.centre, f = density_at<kChunks, Real>(d, density);
+      if constexpr (kKeep) store(kept + i, f);
+      add(load<V>(dy + i), d, load_bytes<I>(level + i), f);
     }
     if (n - i > 0 && n - i < kN) {
       const int some = (int)(n - i);
       uint8_t bytes[kN] = {};
       std::memcpy(bytes, level + i, some);
       const V d = load_some<V>(x + i, some, density.centre) - density.centre;
-      add(load_some<V>(dy + i, some, (Real)0), d, load_bytes<I>(bytes),
-          density_at<kChunks, Real>(d, density) * lanes_below(some));
+      const V f = density_at<kChunks, Real>(d, density) * lanes_below(some);
+      if constexpr (kKeep) store_some(kept + i, f, some);
+      add(load_some<V>(dy + i, some, (Real)0), d, load_bytes<I>(bytes), f);
       i = n;
     }
     widen<Real>(state.lane[kDy], dy_sum);
@@ -80,6 +82,13 @@ void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n
   shared_next = next;
 }
 
+template <class Real>
+inline Vec<Real> grad_of(const Vec<Real>& f, const Vec<Real>& dy, const Vec<Real>& d,
+                         const IntVec<Real>& level, const GradMap<Real>& map) {
+  const Vec<Real> inner = dy * map.dy_scale + to_real<Real>(level) * map.k_scale + map.shift;
+  return f * inner + (d * map.d_scale + map.d_shift);
+}
+
 template <int kChunks, class Real>
 void grad_apply_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
                    const DensityLookup<Real>& shared_density, const GradMap<Real>& shared_map,
@@ -91,9 +100,8 @@ void grad_apply_of(const Real* dy, const Real* x, const uint8_t* level, int64_t 
   using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
   const auto grad = [&](const V& g, const V& v, const I& level_lanes) -> V {
-    const V d = v - density.centre;
-    const V inner = g * map.dy_scale + to_real<Real>(level_lanes) * map.k_scale + map.shift;
-    return density_at<kChunks, Real>(d, density) * inner + (d * map.d_scale + map.d_shift);
+    const V d = v - map.centre;
+    return grad_of<Real>(density_at<kChunks, Real>(d, density), g, d, level_lanes, map);
   };
   int64_t i = 0;
   for (; i + kN <= n; i += kN) {
@@ -126,10 +134,14 @@ inline void with_chunks(const DensityLookup<Real>& density, const Run& run) {
 
 template <class Real>
 void grad_sums(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-               const DensityLookup<Real>& density, GradSums<Real>& state, Ahead& next,
+               const DensityLookup<Real>& density, GradSums<Real>& state, Real* f, Ahead& next,
                Ahead& written) {
   with_chunks(density, [&](auto chunks) {
-    grad_sums_of<chunks.value>(dy, x, level, n, density, state, next, written);
+    if (f) {
+      grad_sums_of<chunks.value, true>(dy, x, level, n, density, state, f, next, written);
+    } else {
+      grad_sums_of<chunks.value, false>(dy, x, level, n, density, state, f, next, written);
+    }
   });
 }
 
@@ -139,6 +151,29 @@ void grad_apply(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
                 Ahead& next) {
   with_chunks(density, [&](auto chunks) {
     grad_apply_of<chunks.value>(dy, x, level, n, density, map, dx, next);
+  });
+}
+
+template <class Real>
+void grad_output(const Real* f, const Real* dy, const Real* x, const uint8_t* level,
+                 int64_t level_pitch, const RunBlock& runs, const GradMap<Real>* maps, Real* dx,
+                 Ahead next) {
+  using V = Vec<Real>;
+  using I = IntVec<Real>;
+  constexpr int kN = kLanes<Real>;
+  for_each_run<true>(dx, runs, [&](auto size, Real* run, int64_t strip, int64_t c) {
+    const GradMap<Real> map = maps[c];
+    const uint8_t* bytes = level + strip + c * (level_pitch - runs.pitch);
+    int64_t i = 0;
+    for (; i + kN <= size; i += kN, strip += kN) {
+      ask<false>(next);
+      store(run + i, grad_of<Real>(load<V>(f + strip), load<V>(dy + strip),
+                                   load<V>(x + strip) - map.centre, load_bytes<I>(bytes + i), map));
+    }
+    for (; i < size; ++i, ++strip) {
+      const Real inner = dy[strip] * map.dy_scale + (Real)bytes[i] * map.k_scale + map.shift;
+      run[i] = f[strip] * inner + ((x[strip] - map.centre) * map.d_scale + map.d_shift);
+    }
   });
 }
 

@@ -12,7 +12,7 @@ template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
     pack<Real>,         unpack<Real>,         moments<Real>,    affine<Real>,       find_bins<Real>,
     marked_range<Real>, marked_collect<Real>, plain_bins<Real>, layer_output<Real>, search<Real>,
-    ranks<Real>,        grad_sums<Real>,      grad_apply<Real>,
+    ranks<Real>,        grad_sums<Real>,      grad_apply<Real>, grad_output<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;

@@ -100,10 +100,10 @@ struct GradSums {
   double lane[kGradSums][kLanes<Real>];
 };
 
-// dx = f * (dy * dy_scale + k * k_scale + shift) + d * d_scale + d_shift
+// dx = f * (dy * dy_scale + k * k_scale + shift) + d * d_scale + d_shift, d = x - centre
 template <class Real>
 struct GradMap {
-  Real dy_scale, k_scale, shift, d_scale, d_shift;
+  Real dy_scale, k_scale, shift, d_scale, d_shift, centre;
 };
 
 // Over strips: contiguous values of one channel.
@@ -137,12 +137,18 @@ struct TensorKernels {
   // rank[i] = the number of j with z[j] <= z[i]: quadratic, and the fastest for few.
   void (*ranks)(const Real* z, int32_t n, int32_t* rank);
 
+  // Leaves the densities in f, if there is one.
   void (*grad_sums)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-                    const DensityLookup<Real>& density, GradSums<Real>& state, Ahead& next,
+                    const DensityLookup<Real>& density, GradSums<Real>& state, Real* f, Ahead& next,
                     Ahead& written);
   void (*grad_apply)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
                      const DensityLookup<Real>& density, const GradMap<Real>& map, Real* dx,
                      Ahead& next);
+  // The same from the densities of whole strips, to runs of a tensor; the strips of levels lie
+  // level_pitch apart. dx may be f.
+  void (*grad_output)(const Real* f, const Real* dy, const Real* x, const uint8_t* level,
+                      int64_t level_pitch, const RunBlock& runs, const GradMap<Real>* maps,
+                      Real* dx, Ahead next);
 };
 
 // min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b]))); heavier bins than the limit

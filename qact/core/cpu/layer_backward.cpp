@@ -34,6 +34,7 @@ class Backward {
         grad_y_(call.grad_y, plan, kernels_),
         x_(call.x, plan, kernels_),
         grad_x_(call.grad_x, plan, kernels_),
+        keeps_density_(plan.tiles == 1 && grad_y_.packed() && x_.packed() && grad_x_.packed()),
         sums_(plan.group),
         maps_(plan.group) {}
 
@@ -43,22 +44,41 @@ class Backward {
     for_each_tile(plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
       Ahead next = x_.ahead(group + 1, tile, g, kTensors);
       Ahead written = grad_x_.ahead(group, tile, g, kTensors);
+      Real* f = keeps_density_ ? grad_x_.open(group, tile, g) : nullptr;
       kernels_.grad_sums(grad_y_.load(group, tile, g), x_.load(group, tile, g),
-                         level(first + g, tile), size, density(first + g), sums_[g], next, written);
+                         level(first + g, tile), size, density(first + g), sums_[g], f, next,
+                         written);
     });
     for (int64_t g = 0; g < channels; ++g) maps_[g] = solve(first + g, sums_[g]);
-    for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
-      for (int64_t g = 0; g < channels; ++g) {
-        Ahead next = grad_y_.ahead(group + 1, tile, g, kTensors);
-        kernels_.grad_apply(grad_y_.load(group, tile, g), x_.load(group, tile, g),
-                            level(first + g, tile), plan_.size(tile), density(first + g), maps_[g],
-                            grad_x_.open(group, tile, g), next);
-      }
-      grad_x_.store(group, tile);
+    if (keeps_density_) {
+      write_runs(group);
+    } else {
+      for (int64_t tile = 0; tile < plan_.tiles; ++tile) write_tile(group, tile);
     }
   }
 
  private:
+  void write_runs(int64_t group) {
+    grad_x_.store_runs(group, 0, [&](Real* to, RunBlock runs) {
+      runs.pitch = grad_x_.pitch();
+      kernels_.grad_output(grad_x_.open(group, 0, 0), grad_y_.load(group, 0, 0),
+                           x_.load(group, 0, 0), level(plan_.first_channel(group), 0),
+                           plan_.shape.context_size(), runs, maps_.data(), to,
+                           grad_y_.ahead(group + 1, kTensors));
+    });
+  }
+
+  void write_tile(int64_t group, int64_t tile) {
+    const int64_t first = plan_.first_channel(group);
+    for (int64_t g = 0; g < plan_.channels_of(group); ++g) {
+      Ahead next = grad_y_.ahead(group + 1, tile, g, kTensors);
+      kernels_.grad_apply(grad_y_.load(group, tile, g), x_.load(group, tile, g),
+                          level(first + g, tile), plan_.size(tile), density(first + g), maps_[g],
+                          grad_x_.open(group, tile, g), next);
+    }
+    grad_x_.store(group, tile);
+  }
+
   static constexpr int64_t kTensors = 5;  // three in use and two asked for ahead
 
   const LayerStats& stats(int64_t c) const {
@@ -108,16 +128,19 @@ class Backward {
     affine[3] = n * dy;
 
     const double inner = g1 * inv1, both = inner * g2 * inv2 * unit;
-    return {static_cast<Real>(both), static_cast<Real>(-both * slope * dy_yhat),
+    return {static_cast<Real>(both),
+            static_cast<Real>(-both * slope * dy_yhat),
             static_cast<Real>(-both * (dy + level0 * dy_yhat)),
             static_cast<Real>(-inner * inv1 * dz_xhat),
-            static_cast<Real>(-inner * (dz + rest * inv1 * dz_xhat))};
+            static_cast<Real>(-inner * (dz + rest * inv1 * dz_xhat)),
+            centre};
   }
 
   const LayerBackward& call_;
   const TilePlan& plan_;
   const TensorKernels<Real>& kernels_;
   Strips<Real> grad_y_, x_, grad_x_;
+  const bool keeps_density_;  // in the strips of grad_x_, where whole channels are packed
   std::vector<GradSums<Real>> sums_;
   std::vector<GradMap<Real>> maps_;
 };

@@ -87,6 +87,12 @@ class Strips {
     if (!direct_) move<Way::out>(group, tile);
   }
 
+  // From strip to strip, where they are copies.
+  int64_t pitch() const { return (plan_.length + 15) / 16 * 16 + 16; }
+
+  // Whether strips are copies, and whole channels where there is one tile.
+  bool packed() const { return !direct_; }
+
   // Calls write(to, runs) once for a whole group: `runs` says where its values belong.
   template <class Write>
   void store_runs(int64_t group, int64_t tile, const Write& write) {
@@ -104,21 +110,30 @@ class Strips {
   // A tile of the g-th channel, to be asked for while others are worked on; `tensors` of
   // this size are in use then, and all must fit the cache.
   Ahead ahead(int64_t group, int64_t tile, int64_t g, int64_t tensors) const {
-    constexpr int64_t kCache = 3 << 19;
-    const int64_t bytes = plan_.group * plan_.shape.context_size() * sizeof(Real);
-    if (group >= plan_.groups || view_.spatial_stride != 1 || !same_type_ ||
-        tensors * bytes > kCache) {
-      return Ahead::nothing(view_.data);
-    }
+    if (!worth_asking(group, tensors)) return Ahead::nothing(view_.data);
     return Ahead::runs(at(group, tile) + g * view_.channel_stride,
                        std::min(plan_.shape.spatial, plan_.length) * sizeof(Real),
                        view_.batch_stride * sizeof(Real));
   }
 
- private:
-  enum class Way { in, out };  // from the tensor to the strips, or back
+  // The same of all channels' only tile.
+  Ahead ahead(int64_t group, int64_t tensors) const {
+    if (!worth_asking(group, tensors) || view_.channel_stride != plan_.shape.spatial) {
+      return Ahead::nothing(view_.data);
+    }
+    return Ahead::runs(at(group, 0), plan_.channels_of(group) * plan_.shape.spatial * sizeof(Real),
+                       view_.batch_stride * sizeof(Real));
+  }
 
-  int64_t pitch() const { return (plan_.length + 15) / 16 * 16 + 16; }
+ private:
+  bool worth_asking(int64_t group, int64_t tensors) const {
+    constexpr int64_t kCache = 3 << 19;
+    const int64_t bytes = plan_.group * plan_.shape.context_size() * sizeof(Real);
+    return group < plan_.groups && view_.spatial_stride == 1 && same_type_ &&
+           tensors * bytes <= kCache;
+  }
+
+  enum class Way { in, out };  // from the tensor to the strips, or back
 
   // The tensor's element at the start of a tile, in the group's first channel.
   template <class Stored = Real>
