@@ -49,6 +49,11 @@ struct BinMap {
   Real first = 0;
   Real last = 0;
   int32_t offset = 0;
+
+  QACT_HD Real t(Real x) const {
+    const Real at = (x - origin) * scale;
+    return at < first ? first : (at > last ? last : at);
+  }
 };
 
 // Bins are equally wide in x and ascend with z: bin b starts at z_first + b * z_width.

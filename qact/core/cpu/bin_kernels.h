@@ -52,50 +52,35 @@ void count_bins(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, A
   shared_next = next;
 }
 
-// Calls visit(lane, t, mark) for the values among x[0..some) that lie in marked bins.
-template <class Real, class Visit>
-inline void for_each_marked(const Real* x, int some, const BinMap<Real>& map, const int32_t* marks,
-                            const Visit& visit) {
-  using V = Vec<Real>;
-  constexpr int kN = kLanes<Real>;
-  const V v = some == kN ? load<V>(x) : load_some<V>(x, some, map.origin);
-  const Binned<Real> binned = bin_of<Real>(v, map);
-  const IntVec<Real> mark = gather(marks, binned.bin);
-  if (!any_not_negative(mark)) return;
-  Real t[kN];
-  int32_t marked[kN];
-  store(t, binned.t);
-  store(marked, mark);
-  for (int l = 0; l < some; ++l) {
-    if (marked[l] >= 0) visit(l, t[l], marked[l]);
-  }
-}
-
 template <class Real>
 void marked_range(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
                   Real* low, Real* high) {
+  using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   for (int64_t i = 0; i < n; i += kN) {
-    for_each_marked(x + i, n - i < kN ? (int)(n - i) : kN, map, marks,
-                    [&](int, Real t, int32_t mark) {
-                      if (t < low[mark]) low[mark] = t;
-                      if (t > high[mark]) high[mark] = t;
-                    });
+    const int some = n - i < kN ? (int)(n - i) : kN;
+    const V v = some == kN ? load<V>(x + i) : load_some<V>(x + i, some, map.origin);
+    const Binned<Real> binned = bin_of<Real>(v, map);
+    const IntVec<Real> mark = gather(marks, binned.bin);
+    if (!any_not_negative(mark)) continue;
+    Real t[kN];
+    int32_t marked[kN];
+    store(t, binned.t);
+    store(marked, mark);
+    for (int l = 0; l < some; ++l) {
+      if (marked[l] < 0) continue;
+      if (t[l] < low[marked[l]]) low[marked[l]] = t[l];
+      if (t[l] > high[marked[l]]) high[marked[l]] = t[l];
+    }
   }
 }
 
-template <class Real>
-int64_t marked_collect(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
-                       int32_t* place, Real* t_out, int32_t* mark_out) {
-  constexpr int kN = kLanes<Real>;
+// Without a branch: where the marked ones are has no pattern.
+int64_t marked_places(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t* place) {
   int64_t found = 0;
-  for (int64_t i = 0; i < n; i += kN) {
-    for_each_marked(x + i, n - i < kN ? (int)(n - i) : kN, map, marks,
-                    [&](int lane, Real t, int32_t mark) {
-                      place[found] = (int32_t)i + lane;
-                      t_out[found] = t;
-                      mark_out[found++] = mark;
-                    });
+  for (int64_t i = 0; i < n; ++i) {
+    place[found] = (int32_t)i;
+    found += marks[bin[i]] >= 0;
   }
   return found;
 }

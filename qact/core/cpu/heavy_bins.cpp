@@ -86,11 +86,12 @@ void HeavyBins<Real>::collect(const Work& work) {
   int64_t start = 0;
   work.each_strip([&](const Real* x, int64_t n) {
     place_.resize(std::max<size_t>(place_.size(), n));
-    mark_.resize(place_.size());
-    t_.resize(place_.size());
-    const int64_t found = work.kernels.marked_collect(x, n, work.bins.plan.map, marks_.data(),
-                                                      place_.data(), t_.data(), mark_.data());
-    for (int64_t i = 0; i < found; ++i) flagged_.push_back({start + place_[i], t_[i], mark_[i]});
+    const uint16_t* bin = work.bins.find(work.kernels, x, n);
+    const int64_t found = work.tables.marked_places(bin, n, marks_.data(), place_.data());
+    for (int64_t i = 0; i < found; ++i) {
+      const int32_t place = place_[i];
+      flagged_.push_back({start + place, work.bins.plan.map.t(x[place]), marks_[bin[place]]});
+    }
     start += n;
   });
 }

@@ -28,7 +28,7 @@ class HeavyBins {
   struct Work {
     const TensorKernels<Real>& kernels;
     const TableKernels& tables;
-    const Histogram<Real>& bins;
+    Histogram<Real>& bins;
     const LevelRule& rule;
     double bound;
     const EachStrip<Real>& each_strip;
@@ -62,8 +62,8 @@ class HeavyBins {
   std::vector<HeavyBin> heavy_;
   std::vector<int32_t> found_;
   std::vector<int32_t> marks_;  // by bin: its index in heavy_, or -1; all -1 between calls
-  std::vector<Real> low_, high_, thresholds_, t_, sorted_;
-  std::vector<int32_t> place_, mark_, begin_, end_;
+  std::vector<Real> low_, high_, thresholds_, sorted_;
+  std::vector<int32_t> place_, begin_, end_;
   std::vector<Flagged> flagged_;
   std::vector<Exception> exceptions_;
   std::vector<uint8_t> scratch_;

@@ -117,12 +117,9 @@ struct TensorKernels {
   void (*affine)(const Real* x, int64_t n, const Affine<Real>& map, Real* z);
 
   void (*find_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin);
-  // marks[bin] >= 0 numbers a bin. The lowest and highest t in each; and all values in
-  // such bins: their places in x, their t, their bins' numbers. Returns how many.
+  // marks[bin] >= 0 numbers a bin: the lowest and highest t in each such.
   void (*marked_range)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
                        Real* low, Real* high);
-  int64_t (*marked_collect)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
-                            int32_t* place, Real* t, int32_t* mark);
 
   // level = levels[bin(x)]
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
@@ -170,6 +167,8 @@ struct TableKernels {
   // A strip's bins, counted into two histograms in turn, so that equal neighbours do not wait
   // for each other. The two may be one and the same.
   void (*count_bins)(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, Ahead& next);
+  // The places of a strip's values in marked bins. Returns how many; place has room for n.
+  int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t* place);
   // A strip's levels by bin, as bytes, and their sums.
   void (*level_bytes)(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t* level,
                       LevelSums& sums, Ahead& written);

@@ -166,7 +166,8 @@ bool blend_short(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_
     seen_a[i] = sum_a += (uint32_t)a[i];
     seen_b[i] = sum_b += (uint32_t)b[i];
   }
-  int64_t upto_a[kContextBins + 1] = {}, upto_b[kContextBins + 1] = {};
+  int64_t upto_a[kContextBins + 1], upto_b[kContextBins + 1];
+  upto_a[0] = upto_b[0] = 0;
   scale_short(seen_a, total_a, upto_a + 1);
   scale_short(seen_b, total_b, upto_b + 1);
   for (int i = 0; i < kContextBins; ++i) {
