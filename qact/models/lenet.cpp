@@ -1,6 +1,7 @@
 // LeNet, overparametrised and with BatchNorm: 5x5 convolutions of 32 and 64 channels, each
 // pooled by 2, then linear layers of 512 and 256 (the classic has 6, 16, 120 and 84). A norm
-// follows each. 712,522 parameters for 1x28x28 and 10 classes with ReLU.
+// follows each, unless the activation norms its input itself. 712,522 parameters for 1x28x28
+// and 10 classes with ReLU, as many with QAct and two more per channel of a site.
 //
 // Sites: trunk after each norm: the first convolution's (stage 0), the second's, and the two
 // linear layers' (stages 1 to 3). No branches and nothing pooled, so `all` is `reference`:
@@ -10,6 +11,7 @@
 #include "qact/models/layers.h"
 #include "qact/models/network.h"
 #include "qact/models/placement.h"
+#include "qact/nn/activation.h"
 
 namespace qact::models {
 namespace {
@@ -49,8 +51,11 @@ class LeNet : public Network {
 
   void add_site(int64_t channels, const Sites& sites) {
     const size_t i = norms_.size();
-    norms_.push_back(add(*this, next("bn", i), make_norm(options().norm, channels)));
-    activations_.push_back(add(*this, next("activation", i), sites.trunk(channels, i)));
+    const AnyModule activation = sites.trunk(channels, i);
+    const bool normed = nn::norms_input(activation);
+    norms_.push_back(normed ? AnyModule(torch::nn::Identity())
+                            : add(*this, next("bn", i), make_norm(options().norm, channels)));
+    activations_.push_back(add(*this, next("activation", i), activation));
   }
 
   torch::Tensor embed(const torch::Tensor& images) override {

@@ -36,6 +36,12 @@ torch::nn::AnyModule make_activation(const std::string& name, int64_t channels) 
   TORCH_CHECK(false, "[make_activation] expected one of ", names, ", got '", name, "'");
 }
 
+bool norms_input(const torch::nn::AnyModule& activation) {
+  const auto module = activation.ptr();
+  const auto* quantile = module->as<QuantileActivation>();
+  return (quantile && quantile->options.norm_in()) || module->as<BatchNorm>();
+}
+
 std::vector<std::string> activation_names() {
   std::vector<std::string> names;
   for (const Entry& entry : kActivations) names.emplace_back(entry.name);

@@ -15,4 +15,7 @@ torch::nn::AnyModule make_activation(const std::string& name, int64_t channels);
 
 std::vector<std::string> activation_names();
 
+// Whether the activation norms its input itself, so that a norm before it is one too many.
+bool norms_input(const torch::nn::AnyModule& activation);
+
 }  // namespace qact::nn
