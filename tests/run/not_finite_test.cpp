@@ -25,6 +25,7 @@ TEST(NotFinite, NamesTheFirstLayer) {
   for (const char* activation : {"relu", "qact"}) {
     for (const char* layer : {"conv1", "bn2", "fc1", "fc3"}) {
       const auto network = small("lenet", activation);
+      if (!network->named_modules().contains(layer)) continue;  // QAct has no norm before it
       const auto forward = [&] { network->forward(images); };
       EXPECT_EQ(first_not_finite(*network, forward), "");
       torch::NoGradGuard no_grad;

@@ -9,17 +9,11 @@ namespace qact::core::cpu {
 namespace {
 
 template <class Real>
-struct Binned {
-  Vec<Real> t;
-  IntVec<Real> bin;
-};
-
-template <class Real>
-inline Binned<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
+inline IntVec<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
   using V = Vec<Real>;
   V t = (x - map.origin) * map.scale;
   t = minimum(maximum(t, all<V>(map.first)), all<V>(map.last));
-  return {t, floor<Real>(t) + map.offset};
+  return floor<Real>(t) + map.offset;
 }
 
 template <class Real>
@@ -28,10 +22,10 @@ void find_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint16_
   constexpr int kN = kLanes<Real>;
   const BinMap<Real> map = shared_map;
   int64_t i = 0;
-  for (; i + kN <= n; i += kN) store(bin + i, to_short(bin_of<Real>(load<V>(x + i), map).bin));
+  for (; i + kN <= n; i += kN) store(bin + i, to_short(bin_of<Real>(load<V>(x + i), map)));
   if (i < n) {
     const V rest = load_some<V>(x + i, (int)(n - i), map.origin);
-    store_some(bin + i, to_short(bin_of<Real>(rest, map).bin), (int)(n - i));
+    store_some(bin + i, to_short(bin_of<Real>(rest, map)), (int)(n - i));
   }
 }
 
@@ -50,29 +44,6 @@ void count_bins(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, A
   }
   for (; i < n; ++i) ++even[bin[i]];
   shared_next = next;
-}
-
-template <class Real>
-void marked_range(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
-                  Real* low, Real* high) {
-  using V = Vec<Real>;
-  constexpr int kN = kLanes<Real>;
-  for (int64_t i = 0; i < n; i += kN) {
-    const int some = n - i < kN ? (int)(n - i) : kN;
-    const V v = some == kN ? load<V>(x + i) : load_some<V>(x + i, some, map.origin);
-    const Binned<Real> binned = bin_of<Real>(v, map);
-    const IntVec<Real> mark = gather(marks, binned.bin);
-    if (!any_not_negative(mark)) continue;
-    Real t[kN];
-    int32_t marked[kN];
-    store(t, binned.t);
-    store(marked, mark);
-    for (int l = 0; l < some; ++l) {
-      if (marked[l] < 0) continue;
-      if (t[l] < low[marked[l]]) low[marked[l]] = t[l];
-      if (t[l] > high[marked[l]]) high[marked[l]] = t[l];
-    }
-  }
 }
 
 // Without a branch: where the marked ones are has no pattern.
@@ -113,13 +84,13 @@ void plain_bins(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t
   constexpr int kN = kLanes<Real>;
   int64_t i = 0;
   for (; i + kN <= n; i += kN) {
-    const IntVec<Real> b = bin_of<Real>(load<V>(x + i), map).bin;
+    const IntVec<Real> b = bin_of<Real>(load<V>(x + i), map);
     store(level + i, gather(levels, b));
     store(bin + i, b);
   }
   if (i < n) {
     const int some = (int)(n - i);
-    const IntVec<Real> b = bin_of<Real>(load_some<V>(x + i, some, map.origin), map).bin;
+    const IntVec<Real> b = bin_of<Real>(load_some<V>(x + i, some, map.origin), map);
     store_some(level + i, gather(levels, b), some);
     store_some(bin + i, b, some);
   }

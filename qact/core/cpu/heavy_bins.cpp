@@ -1,7 +1,6 @@
 #include "qact/core/cpu/heavy_bins.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "qact/core/sort.h"
 
@@ -18,12 +17,9 @@ int HeavyBins<Real>::Work::level(int32_t bin, Real t, int64_t rank_in_bin) const
 template <class Real>
 const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, int32_t* levels) {
   exceptions_.clear();
-  const int64_t values = mark(work);
-  // Much mass in heavy bins means ties more often than not: tell those apart first.
-  if (values > work.bins.total() / 8) settle_single_values(work, levels);
-  if (heavy_.empty()) return exceptions_;
+  mark(work);
   collect(work);
-  rank_each(work);
+  rank_each(work, levels);
   for (const Flagged& value : flagged_) {
     const HeavyBin& heavy = heavy_[value.heavy];
     const auto begin = thresholds_.begin() + heavy.thresholds_begin;
@@ -35,14 +31,12 @@ const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, int32_t*
   return exceptions_;
 }
 
-// Returns how many values lie in heavy bins.
 template <class Real>
-int64_t HeavyBins<Real>::mark(const Work& work) {
+void HeavyBins<Real>::mark(const Work& work) {
   const BinPlan<Real>& plan = work.bins.plan;
   heavy_.clear();
   found_.resize(plan.bins);
   marks_.resize(std::max<size_t>(marks_.size(), plan.bins), -1);
-  int64_t values = 0;
   for (const bool positive : {false, true}) {
     const int32_t begin = positive ? plan.split : 0, end = positive ? plan.bins : plan.split;
     const int32_t limit = work.rule.half_level(positive);
@@ -51,33 +45,9 @@ int64_t HeavyBins<Real>::mark(const Work& work) {
     for (int32_t i = 0; i < found; ++i) {
       const int32_t bin = begin + found_[i];
       marks_[bin] = static_cast<int32_t>(heavy_.size());
-      heavy_.push_back({bin, 0, 0, 0});
-      values += work.bins.count[bin];
+      heavy_.push_back({bin});
     }
   }
-  return values;
-}
-
-// Bins of a single value get its level and are heavy no more.
-template <class Real>
-void HeavyBins<Real>::settle_single_values(const Work& work, int32_t* levels) {
-  low_.assign(heavy_.size(), std::numeric_limits<Real>::infinity());
-  high_.assign(heavy_.size(), -std::numeric_limits<Real>::infinity());
-  work.each_strip([&](const Real* x, int64_t n) {
-    work.kernels.marked_range(x, n, work.bins.plan.map, marks_.data(), low_.data(), high_.data());
-  });
-  size_t kept = 0;
-  for (size_t h = 0; h < heavy_.size(); ++h) {
-    const int32_t bin = heavy_[h].bin;
-    if (low_[h] < high_[h]) {
-      marks_[bin] = static_cast<int32_t>(kept);
-      heavy_[kept++] = heavy_[h];
-      continue;
-    }
-    marks_[bin] = -1;
-    levels[bin] = work.level(bin, low_[h], work.bins.count[bin]);
-  }
-  heavy_.resize(kept);
 }
 
 template <class Real>
@@ -89,44 +59,63 @@ void HeavyBins<Real>::collect(const Work& work) {
     const uint16_t* bin = work.bins.find(work.kernels, x, n);
     const int64_t found = work.tables.marked_places(bin, n, marks_.data(), place_.data());
     for (int64_t i = 0; i < found; ++i) {
-      const int32_t place = place_[i];
-      flagged_.push_back({start + place, work.bins.plan.map.t(x[place]), marks_[bin[place]]});
+      const int32_t place = place_[i], mark = marks_[bin[place]];
+      const Real t = work.bins.plan.map.t(x[place]);
+      HeavyBin& heavy = heavy_[mark];
+      if (heavy.others < 0) heavy.leader = t, heavy.others = 0;
+      if (t == heavy.leader) continue;
+      ++heavy.others;
+      flagged_.push_back({start + place, t, mark});
     }
     start += n;
   });
 }
 
-// Each bin's values side by side, then sorted and ranked.
+// Each bin's values side by side, then sorted and ranked. A bin's level is its leader's.
 template <class Real>
-void HeavyBins<Real>::rank_each(const Work& work) {
+void HeavyBins<Real>::rank_each(const Work& work, int32_t* levels) {
   begin_.clear();
   int32_t total = 0;
   for (const HeavyBin& heavy : heavy_) {
     begin_.push_back(total);
-    total += static_cast<int32_t>(work.bins.count[heavy.bin]);
+    total += heavy.others;
   }
   sorted_.resize(total);
   end_ = begin_;
   for (const Flagged& value : flagged_) sorted_[end_[value.heavy]++] = value.t;
   thresholds_.clear();
   for (size_t h = 0; h < heavy_.size(); ++h) {
-    rank(work, heavy_[h], sorted_.data() + begin_[h], end_[h] - begin_[h]);
+    levels[heavy_[h].bin] = rank(work, heavy_[h], sorted_.data() + begin_[h]);
   }
 }
 
+// Passes the distinct values in ascending order, the leader among them, and returns its level.
 template <class Real>
-void HeavyBins<Real>::rank(const Work& work, HeavyBin& heavy, Real* values, int32_t n) {
-  sort_values(values, n, scratch_);
+int32_t HeavyBins<Real>::rank(const Work& work, HeavyBin& heavy, Real* others) {
+  sort_values(others, heavy.others, scratch_);
   heavy.thresholds_begin = static_cast<int32_t>(thresholds_.size());
-  for (int32_t i = 0; i < n;) {
-    int32_t end = i + 1;
-    while (end < n && values[end] == values[i]) ++end;
-    const int32_t level = work.level(heavy.bin, values[i], end);
-    if (i == 0) heavy.base = level;
-    thresholds_.resize(heavy.thresholds_begin + level - heavy.base, values[i]);
-    i = end;
-  }
+  int64_t upto = 0;
+  const auto pass = [&](Real t, int64_t count) {
+    const bool first = upto == 0;
+    upto += count;
+    const int32_t level = work.level(heavy.bin, t, upto);
+    if (first) heavy.base = level;
+    thresholds_.resize(heavy.thresholds_begin + level - heavy.base, t);
+    return level;
+  };
+  int32_t i = 0;
+  const auto pass_others = [&](auto before) {
+    while (i < heavy.others && before(others[i])) {
+      const int32_t begin = i;
+      while (i < heavy.others && others[i] == others[begin]) ++i;
+      pass(others[begin], i - begin);
+    }
+  };
+  pass_others([&](Real t) { return t < heavy.leader; });
+  const int32_t level = pass(heavy.leader, work.bins.count[heavy.bin] - heavy.others);
+  pass_others([](Real) { return true; });
   heavy.thresholds_end = static_cast<int32_t>(thresholds_.size());
+  return level;
 }
 
 template class HeavyBins<float>;

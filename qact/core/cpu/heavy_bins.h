@@ -1,5 +1,6 @@
 // The second look of the binned algorithm. A bin heavier than half a level does not tell
-// its values' levels: unless they are all one value, they are collected and sorted.
+// its values' levels: those that differ from its leader, the first one met, are collected and
+// sorted. Most bins that are heavy by more than chance are so by ties, and those lead.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +45,10 @@ class HeavyBins {
   // Its values are told apart by thresholds on t.
   struct HeavyBin {
     int32_t bin;
-    int32_t base;  // the level below the first threshold
-    int32_t thresholds_begin, thresholds_end;
+    int32_t others = -1;  // values that are not the leader's; -1 before there is one
+    Real leader = 0;
+    int32_t base = 0;  // the level below the first threshold
+    int32_t thresholds_begin = 0, thresholds_end = 0;
   };
   struct Flagged {
     int64_t position;
@@ -53,16 +56,15 @@ class HeavyBins {
     int32_t heavy;
   };
 
-  int64_t mark(const Work& work);
-  void settle_single_values(const Work& work, int32_t* levels);
+  void mark(const Work& work);
   void collect(const Work& work);
-  void rank_each(const Work& work);
-  void rank(const Work& work, HeavyBin& heavy, Real* values, int32_t n);
+  void rank_each(const Work& work, int32_t* levels);
+  int32_t rank(const Work& work, HeavyBin& heavy, Real* others);
 
   std::vector<HeavyBin> heavy_;
   std::vector<int32_t> found_;
   std::vector<int32_t> marks_;  // by bin: its index in heavy_, or -1; all -1 between calls
-  std::vector<Real> low_, high_, thresholds_, sorted_;
+  std::vector<Real> thresholds_, sorted_;
   std::vector<int32_t> place_, begin_, end_;
   std::vector<Flagged> flagged_;
   std::vector<Exception> exceptions_;

@@ -117,9 +117,6 @@ struct TensorKernels {
   void (*affine)(const Real* x, int64_t n, const Affine<Real>& map, Real* z);
 
   void (*find_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin);
-  // marks[bin] >= 0 numbers a bin: the lowest and highest t in each such.
-  void (*marked_range)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* marks,
-                       Real* low, Real* high);
 
   // level = levels[bin(x)]
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,

@@ -238,11 +238,6 @@ inline bool any_negative(const Lanes<int32_t, kN>& v) {
   return any < 0;
 }
 
-template <int kN>
-inline bool any_not_negative(const Lanes<int32_t, kN>& v) {
-  return any_negative(each<Lanes<int32_t, kN>>([&](int p) { return ~v.part[p]; }));
-}
-
 // A bit per lane that is negative.
 inline uint32_t negative_lanes(const IntVec<float>& v) {
 #if defined(__AVX512F__)
