@@ -37,6 +37,8 @@ test: build sanitized
 
 bench: build
 	@$(BUILD)/qact-bench
+	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
+	  $(PYTHON) scripts/bench_compiled.py $(BUILD)/libqact.so; fi
 
 sanitize: sanitized
 	@cmake --build $(SANITIZED)
