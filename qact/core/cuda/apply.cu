@@ -10,16 +10,7 @@ constexpr int kBlock = 256;
 
 // The number of quantiles <= z.
 __device__ int search(const double* q, int levels, float z) {
-  int begin = 0, end = levels;
-  while (begin < end) {
-    const int middle = (begin + end) / 2;
-    if (static_cast<float>(q[middle]) <= z) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return begin;
+  return first_where(0, levels, [&](int j) { return !(static_cast<float>(q[j]) <= z); });
 }
 
 // The level as a fraction between its two quantiles; see core/cpu/apply.cpp.

@@ -53,9 +53,7 @@ struct ColumnBins {
   float origin = 0, scale = 0;
   int base = 0;  // of the channel's table, plus the offset of its bins
 
-  __device__ int operator()(float x) const {
-    return __float2int_rd(__fmul_rn(__fsub_rn(x, origin), scale)) + base;
-  }
+  __device__ int operator()(float x) const { return bin_of(x, origin, scale, base); }
 };
 
 template <class T, int kGroup, int kSize, int kBlock>

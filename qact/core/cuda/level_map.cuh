@@ -25,16 +25,7 @@ struct LevelMap {
 
 // The number of thresholds in (base, last] at or below the key, plus base.
 __device__ inline int level_among(const uint32_t* threshold, int base, int last, uint32_t key) {
-  int begin = base + 1, end = last + 1;
-  while (begin < end) {
-    const int middle = (begin + end) / 2;
-    if (threshold[middle] <= key) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return begin - 1;
+  return first_where(base + 1, last + 1, [&](int k) { return threshold[k] > key; }) - 1;
 }
 
 // The level of a value by its channel's map; `level` is map.level, perhaps in shared memory.
@@ -46,16 +37,8 @@ __device__ inline int level_of(float x, const Map& map, const uint8_t* level,
   }
   const int bin = bin_of(x, map.map);
   if (map.roots == 0 || !(map.heavy[bin / 32] >> (bin % 32) & 1)) return level[bin];
-  int begin = 0, end = map.roots;
-  while (begin + 1 < end) {
-    const int middle = (begin + end) / 2;
-    if (map.root_bin[middle] <= bin) {
-      begin = middle;
-    } else {
-      end = middle;
-    }
-  }
-  return level_among(map.threshold, map.root_base[begin], map.root_last[begin],
+  const int root = first_where(1, map.roots, [&](int r) { return map.root_bin[r] > bin; }) - 1;
+  return level_among(map.threshold, map.root_base[root], map.root_last[root],
                      order_key(x, map.descending));
 }
 

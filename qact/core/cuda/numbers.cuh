@@ -80,6 +80,20 @@ __device__ inline float key_value(uint32_t key, bool descending) {
   return __uint_as_float((key & 0x80000000u) ? key & 0x7fffffffu : ~key);
 }
 
+// The first index of [begin, end) where `holds`, which stays true once it is; else end.
+template <class Index, class Holds>
+__device__ inline Index first_where(Index begin, Index end, const Holds& holds) {
+  while (begin < end) {
+    const Index middle = begin + (end - begin) / 2;
+    if (holds(middle)) {
+      end = middle;
+    } else {
+      begin = middle + 1;
+    }
+  }
+  return begin;
+}
+
 // n / divisor for n < 2^31 by a multiplication.
 struct Divider {
   uint32_t divisor = 1, magic = 1, shift = 0;

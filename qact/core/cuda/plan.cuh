@@ -102,8 +102,11 @@ __device__ inline Partial merge_parts(const Partial* parts, uint32_t count) {
 
 // Of a value in the channel's range: the map's bounds were rounded the same way, so that it
 // needs no keeping within them.
+__device__ inline int bin_of(float x, float origin, float scale, int offset) {
+  return __float2int_rd(__fmul_rn(__fsub_rn(x, origin), scale)) + offset;
+}
 __device__ inline int bin_of(float x, const BinMap<float>& map) {
-  return __float2int_rd(__fmul_rn(__fsub_rn(x, map.origin), map.scale)) + map.offset;
+  return bin_of(x, map.origin, map.scale, map.offset);
 }
 
 }  // namespace qact::core::cuda

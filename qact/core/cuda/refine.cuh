@@ -67,16 +67,7 @@ struct Ranking {
 
 // The interval of [0, count) with lo[i] <= key, or -1.
 __device__ inline int interval_of(const uint32_t* lo, int count, uint32_t key) {
-  int begin = 0, end = count;
-  while (begin < end) {
-    const int middle = (begin + end) / 2;
-    if (lo[middle] <= key) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return begin - 1;
+  return first_where(0, count, [&](int i) { return lo[i] > key; }) - 1;
 }
 
 // The order keys of a channel, or a list of those that matter.

@@ -10,15 +10,8 @@ namespace qact::core::cuda {
 // The smallest key whose bin is at least `bin`.
 __device__ inline uint32_t first_key(const BinMap<float>& map, int bin, uint32_t low, uint32_t high,
                                      bool descending) {
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (bin_of(key_value(middle, descending), map) >= bin) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
+  return first_where(low, high,
+                     [&](uint32_t key) { return bin_of(key_value(key, descending), map) >= bin; });
 }
 
 // Levels at the middle of each bin's mass, as the CPU has them; heavy bins become roots.
