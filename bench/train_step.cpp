@@ -2,9 +2,11 @@
 // ReLU where QAct is: ResNet18 on a GPU, where there is one, LeNet on the CPU.
 #include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/torch.h>
 
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "bench/bench.h"
@@ -12,6 +14,7 @@
 #include "qact/models/autocast.h"
 #include "qact/models/network.h"
 #include "qact/run/optimiser.h"
+#include "qact/run/recorded_network.h"
 
 namespace qact::bench {
 namespace {
@@ -24,32 +27,35 @@ struct Precision {
 class Training {
  public:
   Training(const std::string& model, const models::Options& options, int64_t batch,
-           torch::Device device, const Precision& precision, bool checkpoint = false)
+           torch::Device device, const Precision& precision)
       : precision_(precision), device_(device), network_(make(model, options, device)) {
     torch::manual_seed(2);
     const int64_t side = options.image_size;
     images_ = torch::randn({batch, options.channels, side, side}).to(device);
     labels_ = torch::randint(options.classes, {batch}).to(device);
-    if (precision.channels_last) {
-      constexpr auto kLayout = torch::MemoryFormat::ChannelsLast;
-      images_ = images_.contiguous(kLayout);
-      for (torch::Tensor& p : network_->parameters()) {
-        if (p.dim() == 4) p.set_data(p.contiguous(kLayout));
-      }
-    }
-    if (checkpoint) network_->checkpoint_activations();
+    if (precision.channels_last) network_->use_channels_last();
     optimiser_ = std::make_unique<run::Optimiser>(run::TrainConfig(), *network_);
     if (!std::isfinite(step().item<double>())) {
       throw std::runtime_error("[train_step] expected a finite loss, got another");
     }
   }
 
+  void checkpoint_activations() { network_->checkpoint_activations(); }
+
+  // As `qact train` does on a GPU.
+  void record() {
+    for (int i = 0; i < 3; ++i) step();
+    optimiser_->zero_grad();
+    recorded_.emplace(images_, [&](const torch::Tensor& images) { return forward(images); });
+  }
+
   torch::Tensor step() {
-    const models::Output output = forward();
+    if (!recorded_) optimiser_->zero_grad();
+    const models::Output output = recorded_ ? recorded_->forward(images_) : forward(images_);
     core::Random random(0, 0);
     const torch::Tensor loss = loss_.value({output.embedding, output.logits, labels_}, random);
-    optimiser_->zero_grad();
     loss.backward();
+    if (recorded_) recorded_->backward();
     optimiser_->step(1e-3);
     return loss;
   }
@@ -78,9 +84,9 @@ class Training {
     return network;
   }
 
-  models::Output forward() {
+  models::Output forward(const torch::Tensor& images) {
     const models::Autocast autocast(device_.type(), precision_.mixed);
-    return network_->forward(images_);
+    return network_->forward(images);
   }
 
   const Precision precision_;
@@ -89,6 +95,7 @@ class Training {
   const losses::Loss loss_ = losses::make("cross-entropy");
   torch::Tensor images_, labels_;
   std::unique_ptr<run::Optimiser> optimiser_;
+  std::optional<run::RecordedNetwork> recorded_;
 };
 
 void compare(const std::string& model, models::Options options, int64_t batch, torch::Device device,
@@ -96,6 +103,7 @@ void compare(const std::string& model, models::Options options, int64_t batch, t
   const auto training = [&](const char* activation) {
     options.activation = activation;
     auto made = std::make_shared<Training>(model, options, batch, device, precision);
+    if (device.is_cuda()) made->record();
     return [made] { return made->timed(); };
   };
   const auto times = interleave({training("qact"), training("relu"), training("bn-relu")}, repeats);
@@ -126,7 +134,8 @@ void peak_memory(torch::Device device, Report& report) {
     double bytes[2];
     for (const bool checkpoint : {false, true}) {
       const Precision plain{"float32", "contiguous", false, false};
-      Training training("resnet18", {.activation = activation}, kBatch, device, plain, checkpoint);
+      Training training("resnet18", {.activation = activation}, kBatch, device, plain);
+      if (checkpoint) training.checkpoint_activations();
       torch::cuda::synchronize();
       allocator->resetPeakStats(0);
       training.step();
@@ -160,7 +169,9 @@ void watershed_share(torch::Device device, const Settings& settings, Report& rep
                                }) /
                                10};
   };
+  const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
   Training step("resnet18", {}, kBatch, device, {"float32", "contiguous", false, false});
+  step.record();
   const auto times = interleave({timed, [&] { return step.timed(); }}, settings.repeats);
   char line[120];
   std::snprintf(line, sizeof line,
@@ -174,6 +185,7 @@ void on_gpu(const Settings& settings, Report& report) {
   at::globalContext().setAllowTF32CuBLAS(true);
   at::globalContext().setAllowTF32CuDNN(true);
   at::globalContext().setBenchmarkCuDNN(true);
+  const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
   const Precision precisions[] = {{"float32", "contiguous", false, false},
                                   {"bfloat16", "contiguous", true, false},
                                   {"bfloat16", "channels_last", true, true}};

@@ -49,7 +49,8 @@ Output Network::forward(const torch::Tensor& images) {
                   images.size(3) == size,
               "[models] expected images of shape (B,", options_.channels, ",", size, ",", size,
               "), got ", ops::describe(images));
-  const torch::Tensor embedding = embed(images);
+  const torch::Tensor embedding =
+      embed(channels_last_ ? images.contiguous(torch::MemoryFormat::ChannelsLast) : images);
   return {embedding, head_->forward(embedding)};
 }
 
@@ -59,6 +60,13 @@ void Network::checkpoint_activations() {
       std::any_of(all.begin(), all.end(), [](const auto& m) { return m->template as<Stage>(); }),
       "[models] expected a network of blocks to checkpoint activations, got one without");
   recomputes_ = true;
+}
+
+void Network::use_channels_last() {
+  for (torch::Tensor& p : parameters()) {
+    if (p.dim() == 4) p.set_data(p.contiguous(torch::MemoryFormat::ChannelsLast));
+  }
+  channels_last_ = true;
 }
 
 void Network::set_head(const std::string& name, int64_t features) {

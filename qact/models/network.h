@@ -34,6 +34,9 @@ class Network : public torch::nn::Module {
   // gradients in less memory. Throws, where there are no blocks.
   void checkpoint_activations();
 
+  // Kernels and images in the layout that GPUs are fastest with, from now on.
+  void use_channels_last();
+
   int64_t features() const { return head_->options.in_features(); }
   const Options& options() const { return options_; }
 
@@ -50,6 +53,7 @@ class Network : public torch::nn::Module {
 
   Options options_;
   bool recomputes_ = false;
+  bool channels_last_ = false;
   torch::nn::Linear head_{nullptr};
 };
 

@@ -65,6 +65,7 @@ bool add_classifiers(const RunFolder& folder, const TrainConfig& config, Trainin
     if (!wanted(config, data, model.network->features())) continue;
     if (model.classifiers.empty() && model.card.epoch != last_epoch) {
       model.network->to(torch::Device(config.device));
+      if (config.channels_last) model.network->use_channels_last();
       model.network->eval();
       nn::set_context_mode(*model.network, config.eval_mode == "batch" ? nn::ContextMode::batch
                                                                        : nn::ContextMode::tracked);

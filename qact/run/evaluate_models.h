@@ -53,6 +53,7 @@ class Models {
   std::unique_ptr<Model> load() try {
     auto model = std::make_unique<Model>(load_model(path_));
     model->network->to(device_);
+    if (!device_.is_cpu()) model->network->use_channels_last();
     model->classifiers.to(device_);
     return model;
   } catch (...) {

@@ -69,7 +69,7 @@ void read_field(const Json& value, Field& field) {
 }
 
 bool may_differ(const std::string& name) {
-  return name == "data-dir" || name == "workers" || name == "save-every";
+  return name == "data-dir" || name == "workers" || name == "save-every" || name == "cuda-graph";
 }
 
 }  // namespace
@@ -85,6 +85,7 @@ void check(const TrainConfig& c) {
   one_of("opt", c.opt, {"sgd", "adam"});
   one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});
   one_of("amp", c.amp, {"none", "bf16"});
+  one_of("cuda-graph", c.cuda_graph, {"auto", "off"});
   one_of("eval-mode", c.eval_mode, {"tracked", "batch"});
   one_of("classifiers", c.classifiers, {"auto", "on", "off"});
   if (!std::regex_match(c.device, std::regex("cpu|cuda(:[0-9]{1,2})?"))) {

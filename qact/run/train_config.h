@@ -55,6 +55,7 @@ struct TrainConfig {
   std::string amp = "none";
   bool channels_last = false;
   bool checkpoint_activations = false;
+  std::string cuda_graph = "auto";
   int64_t threads = 0;
   int64_t workers = 2;
   int64_t save_every = 0;
@@ -111,6 +112,9 @@ void visit_fields(Config& c, Visit visit) {
   visit("channels-last", c.channels_last, "Images and kernels in the layout that GPUs prefer");
   visit("checkpoint-activations", c.checkpoint_activations,
         "Compute blocks again in the backward pass: less memory for the same gradients");
+  visit("cuda-graph", c.cuda_graph,
+        "auto: on a GPU, record the network's work once and replay it, unless gradients are "
+        "accumulated or activations checkpointed; off: never");
   visit("threads", c.threads, "Of torch; results repeat for the same number; 0: as torch chooses");
   visit("workers", c.workers, "Threads that make batches ahead");
   visit("save-every", c.save_every, "Also save every this many steps; 0: after each epoch");

@@ -1,5 +1,6 @@
 #include "qact/run/trainer.h"
 
+#include <c10/core/StreamGuard.h>
 #include <torch/torch.h>
 
 #include <cmath>
@@ -17,11 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void use_channels_last(models::Network& network) {
-  for (torch::Tensor& p : network.parameters()) {
-    if (p.dim() == 4) p.set_data(p.contiguous(torch::MemoryFormat::ChannelsLast));
-  }
-}
+constexpr int64_t kStepsBeforeRecording = 3;
 
 // A number of the device's that the host will want to know. Its copy is queued at once, so that
 // whoever waits for it does not wait for what is queued later.
@@ -55,7 +52,7 @@ std::shared_ptr<models::Network> make_network(const TrainConfig& c, const Traini
   const auto network = models::make(c.model, options);
   network->to(torch::Device(c.device));
   if (c.checkpoint_activations) network->checkpoint_activations();
-  if (c.channels_last) use_channels_last(*network);
+  if (c.channels_last) network->use_channels_last();
   nn::set_context_mode(*network,
                        c.eval_mode == "batch" ? nn::ContextMode::batch : nn::ContextMode::tracked);
   return network;
@@ -128,7 +125,16 @@ ModelCard Trainer::card() const {
           config_.loss,  dataset.class_names, progress_.epoch};
 }
 
+// Replayed, gradients overwrite each other instead of adding up.
+bool Trainer::records() const {
+  return config_.cuda_graph == "auto" && Recorded::available() &&
+         torch::Device(config_.device).is_cuda() && config_.accumulate == 1 &&
+         !config_.checkpoint_activations;
+}
+
 TrainResult Trainer::run() {
+  std::optional<c10::StreamGuard> own_stream;
+  if (records()) own_stream.emplace(RecordedNetwork::stream(config_.device));
   first_step_ = steps_done();
   TrainResult result;
   while (!progress_.finished && !result.interrupted) {
@@ -162,13 +168,20 @@ bool Trainer::train_epoch() {
 }
 
 double Trainer::take_step() {
-  optimiser_.zero_grad();
+  if (!recorded_) optimiser_.zero_grad();
   double sum = 0;
   for (int64_t i = 0; i < config_.accumulate; ++i) {
     const Batch batch = data_.next();
-    const torch::Tensor loss = loss_of(batch, steps_done() * config_.accumulate + i);
+    // The first steps choose algorithms and are not recorded.
+    if (!recorded_ && records() && steps_done() - first_step_ == kStepsBeforeRecording) {
+      recorded_.emplace(batch.images, [&](const torch::Tensor& images) { return forward(images); });
+    }
+    const models::Output output =
+        recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
+    const torch::Tensor loss = loss_of(output, batch.labels, steps_done() * config_.accumulate + i);
     Awaited awaited(loss);
     (loss / config_.accumulate).backward();
+    if (recorded_) recorded_->backward();
     // While a device is busy with the backward pass: it is never left without work, and the
     // weights are still those that gave the loss.
     const double value = awaited.get();
@@ -181,14 +194,13 @@ double Trainer::take_step() {
 
 models::Output Trainer::forward(const torch::Tensor& images) {
   const models::Autocast autocast(images.device().type(), config_.amp == "bf16");
-  return network_->forward(
-      config_.channels_last ? images.contiguous(torch::MemoryFormat::ChannelsLast) : images);
+  return network_->forward(images);
 }
 
-torch::Tensor Trainer::loss_of(const Batch& batch, int64_t number) {
-  const models::Output output = forward(batch.images);
+torch::Tensor Trainer::loss_of(const models::Output& output, const torch::Tensor& labels,
+                               int64_t number) {
   core::Random random = random_of(config_.seed, number);
-  return loss_.value({output.embedding, output.logits, batch.labels}, random);
+  return loss_.value({output.embedding, output.logits, labels}, random);
 }
 
 void Trainer::stop_at(const Batch& batch, double loss) {
@@ -254,9 +266,7 @@ std::optional<Trainer::Validation> Trainer::validate() {
   Feed& feed = data_.plain(TrainingData::Part::validation);
   for (int64_t i = 0; const std::optional<Batch> batch = feed.next(); ++i) {
     const models::Output output = forward(batch->images);
-    core::Random random = random_of(config_.seed, -1 - i);
-    loss += loss_.value({output.embedding, output.logits, batch->labels}, random).to(number) *
-            batch->labels.size(0);
+    loss += loss_of(output, batch->labels, -1 - i).to(number) * batch->labels.size(0);
     if (loss_.balanced) {
       embeddings.push_back(output.embedding.to(torch::kFloat));
       labels.push_back(batch->labels.clone());

@@ -11,6 +11,7 @@
 #include "qact/models/network.h"
 #include "qact/run/model_file.h"
 #include "qact/run/optimiser.h"
+#include "qact/run/recorded_network.h"
 #include "qact/run/schedule.h"
 #include "qact/run/train.h"
 #include "qact/run/training_data.h"
@@ -49,8 +50,9 @@ class Trainer {
   bool report();
 
   double take_step();
+  bool records() const;
   models::Output forward(const torch::Tensor& images);
-  torch::Tensor loss_of(const Batch& batch, int64_t number);
+  torch::Tensor loss_of(const models::Output& output, const torch::Tensor& labels, int64_t number);
   [[noreturn]] void stop_at(const Batch& batch, double loss);
   void save();
   ModelCard card() const;
@@ -66,6 +68,7 @@ class Trainer {
   const std::shared_ptr<models::Network> network_;
   Optimiser optimiser_;
   Schedule schedule_;
+  std::optional<RecordedNetwork> recorded_;
   Progress progress_;
   results::Rows rows_;
 
