@@ -43,7 +43,19 @@ std::vector<std::vector<double>> errors(const Rows& rows) {
   return out;
 }
 
-EvaluateSummary summary_of(const Rows& rows) {
+// Tone curves are a family of their own: alone, or not in the means.
+Rows to_average(const Rows& rows) {
+  Rows out;
+  for (const Row& row : rows) {
+    if (row.at("distortion") != "tone") out.push_back(row);
+  }
+  const bool others =
+      std::any_of(out.begin(), out.end(), [](const Row& row) { return row.at("severity") > 0; });
+  return others ? out : rows;
+}
+
+EvaluateSummary summary_of(const Rows& all) {
+  const Rows rows = to_average(all);
   EvaluateSummary s;
   const Row& first = rows.front();
   first.at("dataset").get_to(s.dataset);

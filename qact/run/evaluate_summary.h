@@ -1,4 +1,5 @@
-// What the `scores` rows of evaluations say, averaged over distortions.
+// What the `scores` rows of evaluations say, averaged over distortions; over tone only where
+// there is no other.
 #pragma once
 
 #include <map>

@@ -276,6 +276,12 @@ TEST(Summary, AveragesOverDistortions) {
   EXPECT_DOUBLE_EQ(found[0].relative_corruption_error, 0.4);
   EXPECT_TRUE(std::isnan(found[0].drop(0, 4)));
   EXPECT_TRUE(std::isnan(found[0].map100.at(0)));
+
+  add("tone", 5, 0.9);
+  EXPECT_DOUBLE_EQ(summarise(rows)[0].drop(0, 5), 0.6);
+  rows = {};
+  add("none", 0, 0.9), add("tone", 5, 0.7);
+  EXPECT_NEAR(summarise(rows)[0].drop(0, 5), 0.2, 1e-12);
 }
 
 }  // namespace
