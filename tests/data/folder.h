@@ -37,6 +37,12 @@ inline void put(const fs::path& path, const std::string& text) {
   put(path, Buffer(text.begin(), text.end()));
 }
 
+inline std::string text_of(const Buffer& bytes) { return {bytes.begin(), bytes.end()}; }
+
+inline std::string text_of(const fs::path& path) {
+  return text_of(bytes_of_file(path.string()));
+}
+
 // Bytes that differ from place to place.
 inline Buffer pattern(size_t count, unsigned salt = 0) {
   Buffer out(count);

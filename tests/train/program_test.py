@@ -135,6 +135,7 @@ class TrainProgram(unittest.TestCase):
                 self.assertEqual(self.weights("killed"), self.weights("whole"))
                 (self.folder / "killed" / "config.json").unlink()
                 (self.folder / "killed" / "state.safetensors").unlink()
+        self.assertEqual(killed, KILLS)
         done = self.train("killed", *self.quick, "--save-every", "2", "--resume")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.weights("killed"), self.weights("whole"))
