@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -15,6 +16,7 @@
 #include "qact/models/network.h"
 #include "qact/run/optimiser.h"
 #include "qact/run/recorded_network.h"
+#include "qact/run/training_data.h"
 
 namespace qact::bench {
 namespace {
@@ -31,8 +33,8 @@ class Training {
       : precision_(precision), device_(device), network_(make(model, options, device)) {
     torch::manual_seed(2);
     const int64_t side = options.image_size;
-    images_ = torch::randn({batch, options.channels, side, side}).to(device);
-    labels_ = torch::randint(options.classes, {batch}).to(device);
+    cached_ = {torch::randn({batch, options.channels, side, side}).to(device),
+               torch::randint(options.classes, {batch}).to(device)};
     if (precision.channels_last) network_->use_channels_last();
     optimiser_ = std::make_unique<run::Optimiser>(run::TrainConfig(), *network_);
     if (!std::isfinite(step().item<double>())) {
@@ -40,20 +42,24 @@ class Training {
     }
   }
 
+  const run::Batch& cached() const { return cached_; }
   void checkpoint_activations() { network_->checkpoint_activations(); }
 
   // As `qact train` does on a GPU.
   void record() {
     for (int i = 0; i < 3; ++i) step();
     optimiser_->zero_grad();
-    recorded_.emplace(images_, [&](const torch::Tensor& images) { return forward(images); });
+    recorded_.emplace(cached_.images, [&](const torch::Tensor& x) { return forward(x); });
   }
 
-  torch::Tensor step() {
+  torch::Tensor step() { return step(cached_); }
+
+  torch::Tensor step(const run::Batch& batch) {
     if (!recorded_) optimiser_->zero_grad();
-    const models::Output output = recorded_ ? recorded_->forward(images_) : forward(images_);
+    const models::Output output =
+        recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
     core::Random random(0, 0);
-    const torch::Tensor loss = loss_.value({output.embedding, output.logits, labels_}, random);
+    const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
     loss.backward();
     if (recorded_) recorded_->backward();
     optimiser_->step(1e-3);
@@ -93,7 +99,7 @@ class Training {
   const torch::Device device_;
   const std::shared_ptr<models::Network> network_;
   const losses::Loss loss_ = losses::make("cross-entropy");
-  torch::Tensor images_, labels_;
+  run::Batch cached_;
   std::unique_ptr<run::Optimiser> optimiser_;
   std::optional<run::RecordedNetwork> recorded_;
 };
@@ -124,6 +130,14 @@ void compare(const std::string& model, models::Options options, int64_t batch, t
                 note,
                 device.is_cuda() ? "cuda" : "cpu"});
   }
+}
+
+// With the settings of `qact train`.
+torch::Device fast_gpu() {
+  at::globalContext().setAllowTF32CuBLAS(true);
+  at::globalContext().setAllowTF32CuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(true);
+  return {torch::kCUDA};
 }
 
 // What --checkpoint-activations saves.
@@ -180,11 +194,54 @@ void watershed_share(torch::Device device, const Settings& settings, Report& rep
   report.say(line);
 }
 
+// Steps of a run, whose batches come from the loader, next to those with a batch that is there.
+void loader_share(torch::Device device, const Settings& settings, Report& report) {
+  constexpr int64_t kBatch = 128, kImages = 50000;
+  constexpr int kWorkers = 4, kSteps = 100;
+  const image::Size size{32, 32, 3};
+  const data::Split split =
+      data::make_split(size, 10, std::vector<uint8_t>(kImages * size.values(), 127),
+                       std::vector<int64_t>(kImages, 0));
+  std::vector<int64_t> order(kImages);
+  std::iota(order.begin(), order.end(), 0);
+  run::Feed feed(split,
+                 {.batch_size = kBatch,
+                  .drop_last = true,
+                  .workers = kWorkers,
+                  .augmentation = {.pad = 4, .flip = true},
+                  .normalisation = {{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}},
+                 device);
+  const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
+  for (const bool fast : {false, true}) {
+    Training training("resnet18", {.activation = "relu"}, kBatch, device,
+                      {fast ? "bfloat16" : "float32", "", fast, fast});
+    training.record();
+    const auto timed = [&](const std::function<run::Batch()>& next) {
+      return std::vector<double>{milliseconds_of([&] {
+                                   for (int i = 0; i < kSteps; ++i) training.step(next());
+                                   torch::cuda::synchronize();
+                                 }) /
+                                 kSteps};
+    };
+    const auto times = interleave({[&] { return timed([&] { return training.cached(); }); },
+                                   [&] {
+                                     feed.start(0, order, 0);
+                                     return timed([&] { return feed.next().value(); });
+                                   }},
+                                  settings.repeats);
+    char line[160];
+    std::snprintf(
+        line, sizeof line,
+        "         resnet18 relu %s, batch %lld: %.3f ms with a cached batch, %.3f from the "
+        "loader (%d workers): %.1f%% of its speed",
+        fast ? "bfloat16 channels_last" : "float32", static_cast<long long>(kBatch), times[0][0],
+        times[1][0], kWorkers, 100 * times[0][0] / times[1][0]);
+    report.say(line);
+  }
+}
+
 void on_gpu(const Settings& settings, Report& report) {
-  const torch::Device device(torch::kCUDA);
-  at::globalContext().setAllowTF32CuBLAS(true);
-  at::globalContext().setAllowTF32CuDNN(true);
-  at::globalContext().setBenchmarkCuDNN(true);
+  const torch::Device device = fast_gpu();
   const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
   const Precision precisions[] = {{"float32", "contiguous", false, false},
                                   {"bfloat16", "contiguous", true, false},
@@ -203,7 +260,8 @@ void on_gpu(const Settings& settings, Report& report) {
 
 void train_step_extras(const Settings& settings, Report& report) {
   if (!torch::cuda::is_available()) return;
-  const torch::Device device(torch::kCUDA);
+  const torch::Device device = fast_gpu();
+  loader_share(device, settings, report);
   peak_memory(device, report);
   watershed_share(device, settings, report);
 }
