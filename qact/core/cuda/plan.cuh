@@ -45,7 +45,7 @@ struct ChannelPlan {
   Summary<float> summary;
   int64_t values;  // that are not NaN
   How how;
-  bool exact;  // binned: a bin in which the level changes is ranked value by value
+  int32_t exact;  // binned: a bin in which the level changes is ranked value by value
 };
 
 // The norm of a fused layer, or none for the plain operator.
