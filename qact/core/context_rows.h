@@ -18,7 +18,7 @@ class ScaledTotal {
   QACT_HD ScaledTotal(int64_t own, int64_t wanted)
       : own_(own),
         wanted_(wanted),
-        ratio_((static_cast<Wide>(wanted) << kShift) / static_cast<Wide>(own)),
+        ratio_(divide(static_cast<uint64_t>(wanted), static_cast<uint64_t>(own))),
         fits_((ratio_ >> 64) == 0) {}
 
   QACT_HD int64_t operator()(int64_t seen) const {
@@ -38,6 +38,15 @@ class ScaledTotal {
 
  private:
   using Wide = unsigned __int128;
+
+  // wanted * 2^kShift / own. By 64 bits at a time where remainders leave room for half of the
+  // shift: a GPU divides 128 bits one by one.
+  QACT_HD static Wide divide(uint64_t wanted, uint64_t own) {
+    constexpr int kHalf = kShift / 2;
+    if (own >> (64 - kHalf)) return (static_cast<Wide>(wanted) << kShift) / own;
+    const uint64_t high = (wanted % own) << kHalf, low = (high % own) << kHalf;
+    return (static_cast<Wide>(wanted / own) << kShift) + (high / own << kHalf) + low / own;
+  }
 
   int64_t own_, wanted_;
   Wide ratio_;
