@@ -1,6 +1,7 @@
 // The plain operator: the passes of the fused layer without its norms.
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/passes.cuh"
+#include "qact/core/cuda/small_launch.cuh"
 
 namespace qact::core::cuda {
 namespace {
@@ -72,11 +73,9 @@ void activation_forward(const ActivationForward& call, const Stream& stream) {
     const Results<T> y = results_of<T>(call.shape, call.y);
     const Results<T> density = results_of<T>(call.shape, call.density);
     if (counted(call.shape, call.quantile)) {
-      SmallCall<T> small;
-      small.plain = true;
-      small.y = y;
-      small.density = density;
-      return run_counted<T>(kWhat, call.shape, call.x, small, solve, stream);
+      const SmallCall<T> small{
+          values_of<T>(call.shape, call.x), call.x.channel_stride, y, {}, density, /*plain=*/true};
+      return run_counted(kWhat, call.shape, small, solve, stream);
     }
     char* scratch = static_cast<char*>(stream.scratch);
     solve.stats = reinterpret_cast<double*>(scratch);

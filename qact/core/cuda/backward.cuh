@@ -4,7 +4,6 @@
 
 #include "qact/core/cuda/block.cuh"
 #include "qact/core/cuda/density.cuh"
-#include "qact/core/cuda/small.cuh"
 #include "qact/core/cuda/tensor.cuh"
 
 namespace qact::core::cuda {
@@ -12,9 +11,13 @@ namespace qact::core::cuda {
 inline constexpr int kGradThreads = 256;
 
 // k is the level, f the density in the table's unit, d = x - centre.
-struct GradSums {
+struct GradSums {  // in the order of ThreadSums
   double dy = 0, dy_k = 0, f_dy = 0, f_dy_d = 0, f = 0, f_k = 0, f_d = 0, f_k_d = 0;
 
+  template <class Real>
+  __device__ static GradSums from(const Real* s) {
+    return {s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]};
+  }
   __device__ static GradSums merge(const GradSums& a, const GradSums& b) {
     return {a.dy + b.dy, a.dy_k + b.dy_k, a.f_dy + b.f_dy, a.f_dy_d + b.f_dy_d,
             a.f + b.f,   a.f_k + b.f_k,   a.f_d + b.f_d,   a.f_k_d + b.f_k_d};
@@ -23,20 +26,20 @@ struct GradSums {
 
 // The same over the few values of one thread, which floats can hold.
 struct ThreadSums {
-  float dy = 0, dy_k = 0, f_dy = 0, f_dy_d = 0, f = 0, f_k = 0, f_d = 0, f_k_d = 0;
+  static constexpr int kCount = 8;
+  float sum[kCount] = {};
 
   __device__ void add(float g, float k, float density, float d) {
     const float fg = density * g, fd = density * d;
-    dy += g;
-    dy_k += g * k;
-    f_dy += fg;
-    f_dy_d += fg * d;
-    f += density;
-    f_k += density * k;
-    f_d += fd;
-    f_k_d += fd * k;
+    sum[0] += g;
+    sum[1] += g * k;
+    sum[2] += fg;
+    sum[3] += fg * d;
+    sum[4] += density;
+    sum[5] += density * k;
+    sum[6] += fd;
+    sum[7] += fd * k;
   }
-  __device__ GradSums wide() const { return {dy, dy_k, f_dy, f_dy_d, f, f_k, f_d, f_k_d}; }
 };
 
 // dx = f * (dy * dy_scale + k * k_scale + shift) + d * d_scale + d_shift
@@ -65,14 +68,15 @@ struct GradSolve {
     const double rest = static_cast<double>(static_cast<float>(s.mean_in)) - s.mean_in;
     const double slope = inv2 / levels, level0 = -s.mean_out * inv2;
     const double unit = s.density_unit;
-    const double dy = sums.dy / n;
-    const double dy_yhat = slope * (sums.dy_k / n) + level0 * dy;
-    const double f_dy = unit * (sums.f_dy / n);
-    const double f_dy_xhat = inv1 * (unit * (sums.f_dy_d / n) + rest * f_dy);
-    const double f = unit * (sums.f / n), f_k = unit * (sums.f_k / n);
+    const double share = 1 / n, unit_share = unit * share;
+    const double dy = sums.dy * share;
+    const double dy_yhat = slope * (sums.dy_k * share) + level0 * dy;
+    const double f_dy = sums.f_dy * unit_share;
+    const double f_dy_xhat = inv1 * (sums.f_dy_d * unit_share + rest * f_dy);
+    const double f = sums.f * unit_share, f_k = sums.f_k * unit_share;
     const double f_yhat = slope * f_k + level0 * f;
-    const double f_xhat = inv1 * (unit * (sums.f_d / n) + rest * f);
-    const double f_k_xhat = inv1 * (unit * (sums.f_k_d / n) + rest * f_k);
+    const double f_xhat = inv1 * (sums.f_d * unit_share + rest * f);
+    const double f_k_xhat = inv1 * (sums.f_k_d * unit_share + rest * f_k);
     const double f_yhat_xhat = slope * f_k_xhat + level0 * f_xhat;
     const double dz = g2 * inv2 * (f_dy - dy * f - dy_yhat * f_yhat);
     const double dz_xhat = g2 * inv2 * (f_dy_xhat - dy * f_xhat - dy_yhat * f_yhat_xhat);
@@ -97,6 +101,13 @@ struct GradCall {
   const uint8_t* level;
   Layout dy_layout, x_layout, dx_layout;
   GradSolve solve;
+};
+
+// What one pass over the tensor reads.
+template <class T, int kSize>
+struct Gradient {
+  Pack<T, kSize> dy, x;
+  Pack<uint8_t, kSize> level;
 };
 
 __device__ inline void load_nodes(const int32_t* from, int32_t* nodes) {
@@ -145,7 +156,7 @@ __global__ void __launch_bounds__(kGradThreads)
                                sums.add(to_float(dy.v[i]), level.v[i], density(d, nodes), d);
                              }
                            });
-  const GradSums all = merge_columns<1>(sums.wide(), shared);
+  const GradSums all = merge_columns<1>(GradSums::from(sums.sum), shared);
   if (threadIdx.x == 0) parts[channel * extent.parts + blockIdx.x] = all;
 }
 
@@ -178,36 +189,6 @@ __global__ void __launch_bounds__(kGradThreads)
         *reinterpret_cast<Pack<T, kSize>*>(call.dx +
                                            row_offset(call.dx_layout, channel, image, place)) = dx;
       });
-}
-
-// Both passes of a short channel by one block.
-template <class T>
-__global__ void __launch_bounds__(kGradThreads)
-    backward_small(GradCall<T> call, Results<T> dy, Results<T> x, Results<T> dx,
-                   Results<uint8_t> level) {
-  __shared__ int32_t nodes[kDensityNodes];
-  __shared__ Room<GradSums, kGradThreads / kWarp> shared_room;
-  GradSums* const shared = shared_room.array();
-  __shared__ Room<GradMap> shared_map_room;
-  GradMap& shared_map = shared_map_room.value();
-  const uint32_t channel = blockIdx.x, n = static_cast<uint32_t>(call.solve.n);
-  load_nodes(call.solve.density + channel * kDensityNodes, nodes);
-  const DensityAt density(call.solve.stats[channel]);
-  __syncthreads();
-  ThreadSums sums;
-  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
-    const float d = to_float(x.at(channel, i)) - density.centre;
-    sums.add(to_float(dy.at(channel, i)), level.at(channel, i), density(d, nodes), d);
-  }
-  const GradSums all = merge_columns<1>(sums.wide(), shared);
-  if (threadIdx.x == 0) shared_map = call.solve(channel, all, true);
-  __syncthreads();
-  const GradMap map = shared_map;
-  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
-    const float d = to_float(x.at(channel, i)) - density.centre;
-    dx.at(channel, i) =
-        from_float<T>(map(to_float(dy.at(channel, i)), level.at(channel, i), density(d, nodes), d));
-  }
 }
 
 }  // namespace qact::core::cuda

@@ -30,13 +30,6 @@ __device__ inline ColumnDensity<kSize> load_column(const GradSolve& solve, uint3
   return out;
 }
 
-// What one place gives.
-template <class T, int kSize>
-struct Gradient {
-  Pack<T, kSize> dy, x;
-  Pack<uint8_t, kSize> level;
-};
-
 template <int kSize, class T>
 __device__ inline Gradient<T, kSize> load_gradient(const GradCall<T>& call, const Extent& extent,
                                                    uint32_t place, uint32_t channel) {
@@ -73,7 +66,7 @@ __global__ void __launch_bounds__(kGradThreads, 4)
       });
 #pragma unroll
   for (int i = 0; i < kSize; ++i) {
-    const GradSums merged = merge_columns<Columns::kLanes>(sums[i].wide(), shared);
+    const GradSums merged = merge_columns<Columns::kLanes>(GradSums::from(sums[i].sum), shared);
     const uint32_t channel = blockIdx.x * kGroup + threadIdx.x * kSize + i;
     if (threadIdx.x < Columns::kLanes && channel < extent.channels) {
       parts[static_cast<int64_t>(channel) * extent.parts + blockIdx.y] = merged;

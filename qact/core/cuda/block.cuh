@@ -66,6 +66,29 @@ __device__ inline unsigned long long sum_warp(unsigned long long v) {
   return v;
 }
 
+__device__ inline uint32_t sum_warp(uint32_t v) { return __reduce_add_sync(0xffffffffu, v); }
+
+// The sums of kCount numbers over a warp. Each step halves what a lane has left to add up, so
+// that a lane gets one of the sums, that of its spread_index.
+template <int kCount, int kMask = kWarp / 2, class Real>
+__device__ inline Real spread_sum(Real* v) {
+  static_assert((kCount & (kCount - 1)) == 0);
+  constexpr int kHalf = kCount / 2;
+  const bool upper = threadIdx.x & kMask;
+#pragma unroll
+  for (int i = 0; i < kHalf; ++i) {
+    const Real sent = upper ? v[i] : v[kHalf + i];
+    v[i] = (upper ? v[kHalf + i] : v[i]) + __shfl_xor_sync(0xffffffffu, sent, kMask);
+  }
+  if constexpr (kHalf == 0) v[0] += __shfl_xor_sync(0xffffffffu, v[0], kMask);
+  if constexpr (kMask > 1) return spread_sum < kHalf == 0 ? 1 : kHalf, kMask / 2 > (v);
+  return v[0];
+}
+template <int kCount>
+__device__ inline int spread_index() {
+  return threadIdx.x % kWarp / (kWarp / kCount);
+}
+
 // Exclusive prefix sums over the block; `total` is the sum. `shared` holds 33 words.
 __device__ inline uint32_t scan_block(uint32_t v, uint32_t* shared, uint32_t& total) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "qact/core/bin_plan.h"
-#include "qact/core/cuda/block.cuh"
+#include "qact/core/cuda/team.cuh"
 #include "qact/core/levels.h"
 #include "qact/core/quantile.h"
 
@@ -39,13 +39,14 @@ struct Taps {
 };
 __constant__ constexpr Taps kTaps{};
 
-// Counts in equal bins of z; before[i]: those below bin i, one more than bins.
+// Counts in equal bins of z as prefix sums: before[i] counts the values below bin i, moment[i]
+// adds up their bins.
+template <class Count>
 struct EvenCounts {
   const uint32_t* before;
+  const Count* moment;
   int bins, split;
   double first, width;
-
-  __device__ double centre(int bin) const { return first + (bin + 0.5) * width; }
 };
 
 // Where the table lies; beyond it a value has the density that its own kernel gives it.
@@ -54,15 +55,34 @@ struct DensityRange {
   bool clipped;
 };
 
-template <int kNodes>
-struct DensitySpace {
-  float mass[kGridRoom];
-  float node[kNodes];
-  DensityRange range;
-  uint32_t highest;
+// The nodes of a grid of a quarter bandwidth over a range, of which every step-th is kept.
+struct DensityGrid {
+  double spacing, first;  // the first node's z is first * spacing
+  int nodes, kept;
+
+  DensityGrid() = default;
+  __device__ DensityGrid(const DensityRange& range, double bandwidth, int most = kDensityNodes)
+      : spacing(bandwidth / kPerBandwidth), first(floor(range.low / spacing) - 1) {
+    nodes = static_cast<int>(ceil(range.high / spacing) + 1 - first) + 1;
+    kept = nodes < most ? nodes : most;
+  }
+  __device__ double step() const { return static_cast<double>(nodes - 1) / (kept - 1); }
 };
 
-__device__ inline DensityRange density_range(const EvenCounts& counts, const LevelRule& rule,
+// kMass: as many as the grid's nodes, and kReach more at either end.
+template <int kNodes, int kMass>
+struct DensitySpace {
+  float mass[kMass];
+  float node[kNodes];
+  uint32_t highest[kWarp];
+  DensityRange range;
+  DensityGrid grid;
+  double origin, reach;  // of the bins: the place of z = 0, and a spacing's length
+  double weight[2];
+};
+
+template <class Count>
+__device__ inline DensityRange density_range(const EvenCounts<Count>& counts, const LevelRule& rule,
                                              double bandwidth, int most_nodes) {
   constexpr double kShare = 1.0 / 256, kFalloff = 4, kMargin = 8;
   const double low = counts.first, high = counts.first + counts.bins * counts.width;
@@ -91,73 +111,31 @@ __device__ inline DensityRange density_range(const EvenCounts& counts, const Lev
   return out;
 }
 
-// The weight that a node gets when every bin's goes to the two nodes around its centre, by
-// kNodeLanes neighbouring threads, all of which get it.
-inline constexpr int kNodeLanes = 4;
-__device__ inline float node_mass(const EvenCounts& counts, const float (&weight)[2], float at,
-                                  float spacing) {
-  // Bins whose centres lie within one spacing, with one to spare at either end.
-  int begin = 0, end = counts.bins;
-  const float width = static_cast<float>(counts.width), inverse = 1 / spacing;
-  const float first = static_cast<float>(counts.first) + 0.5f * width;
-  if (width > 0) {
-    begin = max(0, static_cast<int>(fmaxf((at - spacing - first) / width, 0.0f)) - 1);
-    const float upto = fminf((at + spacing - first) / width, static_cast<float>(counts.bins));
-    end = min(counts.bins, static_cast<int>(upto) + 2);
-  }
-  float sum[2] = {0, 0};
-  for (int b = begin + threadIdx.x % kNodeLanes; b < end; b += kNodeLanes) {
-    const float share = 1 - fabsf(first + b * width - at) * inverse;
-    const uint32_t count = counts.before[b + 1] - counts.before[b];
-    if (share > 0) sum[b >= counts.split] += share * static_cast<float>(count);
-  }
-  float mass = weight[0] * sum[0] + weight[1] * sum[1];
-#pragma unroll
-  for (int mask = kNodeLanes / 2; mask > 0; mask /= 2) {
-    mass += __shfl_xor_sync(0xffffffffu, mass, mask);
-  }
-  return mass;
+// The weight that a node gets when every bin's goes to the two nodes around its centre. Places
+// are in bins: bin b, whose centre is b + 1/2, has a share of 1 - |b + 1/2 - at| / reach. No bins
+// of both sides of 0 lie between two nodes, since 0 is a node.
+template <class Count>
+__device__ inline float node_mass(const EvenCounts<Count>& counts, const float (&weight)[2],
+                                  float at, float reach) {
+  const auto first_at = [&](float place) {
+    return static_cast<int>(
+        fminf(fmaxf(ceilf(place - 0.5f), 0.0f), static_cast<float>(counts.bins)));
+  };
+  // The values in bins [begin, end); `rise` adds up how many bins they lie past `begin`.
+  const auto between = [&](int begin, int end, float& rise) {
+    const uint32_t count = counts.before[end] - counts.before[begin];
+    rise = static_cast<float>(counts.moment[end] - counts.moment[begin] -
+                              static_cast<Count>(count) * static_cast<Count>(begin));
+    return static_cast<float>(count);
+  };
+  const int begin = first_at(at - reach), middle = first_at(at), end = first_at(at + reach);
+  float rise = 0, fall = 0;
+  const float below = between(begin, middle, rise), above = between(middle, end, fall);
+  const float rising = below * (static_cast<float>(begin) + 0.5f - at + reach) + rise;
+  const float falling = above * (at + reach - 0.5f - static_cast<float>(middle)) - fall;
+  return (weight[begin >= counts.split] * rising + weight[middle >= counts.split] * falling) /
+         reach;
 }
-
-// space.node[0..count) in units of a 32767th of the highest, with the step to the next.
-template <class Space>
-__device__ inline void pack_nodes(Space& space, int count, double first, double gap,
-                                  const Norm& norm, int32_t* nodes, LayerStats& stats) {
-  constexpr float kUnits = 32767;
-  const int last = count - 1;
-  if (threadIdx.x == 0) space.highest = 0;
-  __syncthreads();
-  uint32_t own = 0;
-  for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    own = max(own, __float_as_uint(fmaxf(space.node[i], 0.0f)));
-  }
-  own = __reduce_max_sync(0xffffffffu, own);
-  if (threadIdx.x % kWarp == 0 && own > 0) atomicMax(&space.highest, own);
-  __syncthreads();
-  const float highest = __uint_as_float(space.highest);
-  const float inverse = highest > 0 ? kUnits / highest : 0;
-  const auto units = [&](int i) { return static_cast<int32_t>(space.node[i] * inverse + 0.5f); };
-  for (int i = threadIdx.x; i < max(count, kDensityNodes); i += blockDim.x) {
-    nodes[i] = i < last ? (units(i + 1) - units(i)) * 65536 + units(i) : units(last);
-  }
-  stats.density_scale = norm.scale / gap;
-  stats.density_offset = (norm.shift - first) / gap;
-  stats.density_last = last;
-  stats.density_unit = highest / kUnits;
-}
-
-// The nodes of a grid of a quarter bandwidth over a range, of which every step-th is kept.
-struct DensityGrid {
-  double spacing, first;  // the first node's z is first * spacing
-  int nodes, kept;
-
-  __device__ DensityGrid(const DensityRange& range, double bandwidth, int most = kDensityNodes)
-      : spacing(bandwidth / kPerBandwidth), first(floor(range.low / spacing) - 1) {
-    nodes = static_cast<int>(ceil(range.high / spacing) + 1 - first) + 1;
-    kept = nodes < most ? nodes : most;
-  }
-  __device__ double step() const { return static_cast<double>(nodes - 1) / (kept - 1); }
-};
 
 // At a value that no other is near to.
 __device__ inline float lone_density(double weight, double bandwidth) {
@@ -165,56 +143,86 @@ __device__ inline float lone_density(double weight, double bandwidth) {
   return static_cast<float>(weight * kInverseSqrt2Pi / bandwidth);
 }
 
-// most: the nodes of the table.
-template <class Space>
-__device__ inline void pack_density(const EvenCounts& counts, const LevelRule& rule,
-                                    const Quantile& quantile, const Norm& norm, Space& space,
-                                    int most, int32_t* nodes, LayerStats& stats) {
-  if (threadIdx.x == 0) space.range = density_range(counts, rule, quantile.bandwidth, most);
-  __syncthreads();
-  const DensityRange range = space.range;
-  const DensityGrid grid(range, quantile.bandwidth, most);
-  const float weight[2] = {static_cast<float>(rule.weight(false)),
-                           static_cast<float>(rule.weight(true))};
-  const float spacing = static_cast<float>(grid.spacing);
-  const int all = grid.nodes + 2 * kReach + 1;
-  // Positions are taken from the counts' own origin: far from 0, floats would not tell them.
-  EvenCounts shifted = counts;
-  shifted.first = counts.first - grid.first * grid.spacing;
-  const float bound = static_cast<float>(quantile.bound);
-  const float origin = static_cast<float>(grid.first * grid.spacing);
-  for (int i = threadIdx.x / kNodeLanes; i - static_cast<int>(threadIdx.x / kNodeLanes) < all;
-       i += blockDim.x / kNodeLanes) {
-    float mass = node_mass(shifted, weight, (i - kReach) * spacing, spacing);
+// space.node[0..kept) in units of a 32767th of the highest, with the step to the next. The
+// team's first thread gets the stats.
+template <class Team, class Space>
+__device__ inline void pack_nodes(const Team& team, Space& space, const DensityGrid& grid,
+                                  const Norm& norm, int32_t* nodes, LayerStats& stats) {
+  constexpr float kUnits = 32767;
+  const int count = grid.kept, last = count - 1;
+  uint32_t own = 0;
+  for (int i = team.thread; i < count; i += Team::kThreads) {
+    own = max(own, __float_as_uint(fmaxf(space.node[i], 0.0f)));
+  }
+  const float highest = __uint_as_float(team.highest(own, space.highest));
+  const float inverse = highest > 0 ? kUnits / highest : 0;
+  const auto units = [&](int i) { return static_cast<int32_t>(space.node[i] * inverse + 0.5f); };
+  for (int i = team.thread; i < max(count, kDensityNodes); i += Team::kThreads) {
+    nodes[i] = i < last ? (units(i + 1) - units(i)) * 65536 + units(i) : units(last);
+  }
+  if (team.thread != 0) return;
+  const double gap = grid.spacing * grid.step();
+  stats.density_scale = norm.scale / gap;
+  stats.density_offset = (norm.shift - grid.first * grid.spacing) / gap;
+  stats.density_last = last;
+  stats.density_unit = highest / kUnits;
+}
+
+// Of so many values, of which so many are negative. most: the nodes of the table.
+template <class Team, class Count, class Space>
+__device__ inline void pack_density(const Team& team, const EvenCounts<Count>& counts,
+                                    int64_t negatives, int64_t values, const Quantile& quantile,
+                                    const Norm& norm, Space& space, int most, int32_t* nodes,
+                                    LayerStats& stats) {
+  if (team.thread == 0) {
+    const LevelRule rule(quantile, negatives, values - negatives);
+    for (int side = 0; side < 2; ++side) space.weight[side] = rule.weight(side);
+    space.range = density_range(counts, rule, quantile.bandwidth, most);
+    space.grid = DensityGrid(space.range, quantile.bandwidth, most);
+    space.origin = -counts.first / counts.width;
+    space.reach = space.grid.spacing / counts.width;
+  }
+  team.sync();
+  const DensityGrid& grid = space.grid;
+  const float weight[2] = {static_cast<float>(space.weight[0]),
+                           static_cast<float>(space.weight[1])};
+  const float spacing = static_cast<float>(grid.spacing), reach = static_cast<float>(space.reach);
+  for (int i = team.thread; i < grid.nodes + 2 * kReach + 1; i += Team::kThreads) {
+    const double node = grid.first + (i - kReach);
+    const float at = static_cast<float>(node * space.reach + space.origin);
+    float mass = node_mass(counts, weight, at, reach);
     for (int side = 0; side < 2; ++side) {
-      const float share =
-          1 - fabsf((side ? bound : -bound) - origin - (i - kReach) * spacing) / spacing;
+      const float bound = static_cast<float>(side ? quantile.bound : -quantile.bound);
+      const float share = 1 - fabsf(bound - static_cast<float>(node * grid.spacing)) / spacing;
       if (share > 0) mass += weight[side] * share;
     }
-    if (i < all && threadIdx.x % kNodeLanes == 0) space.mass[i] = mass;
+    space.mass[i] = mass;
   }
-  __syncthreads();
+  team.sync();
   const auto convolved = [&](int node) {
     float sum = 0;
 #pragma unroll
     for (int k = 0; k <= 2 * kReach; ++k) sum += kTaps.at[k] * space.mass[node + k];
     return sum / spacing;
   };
-  for (int i = threadIdx.x; i < grid.kept; i += blockDim.x) {
-    const double position = fmin(i * grid.step(), static_cast<double>(grid.nodes - 1));
-    const int node = static_cast<int>(position);
-    const float fraction = static_cast<float>(position - node);
+  for (int i = team.thread; i < grid.kept; i += Team::kThreads) {
+    int node = i;
+    float fraction = 0;
+    if (grid.kept < grid.nodes) {
+      const double position = fmin(i * grid.step(), static_cast<double>(grid.nodes - 1));
+      node = static_cast<int>(position);
+      fraction = static_cast<float>(position - node);
+    }
     float density = convolved(node);
     if (fraction > 0) density += (convolved(node + 1) - density) * fraction;
-    if (range.clipped && i == 0) {
-      density = lone_density(rule.weight(range.low >= 0), quantile.bandwidth);
-    } else if (range.clipped && i == grid.kept - 1) {
-      density = lone_density(rule.weight(range.high >= 0), quantile.bandwidth);
+    if (space.range.clipped && i == 0) {
+      density = lone_density(space.weight[space.range.low >= 0], quantile.bandwidth);
+    } else if (space.range.clipped && i == grid.kept - 1) {
+      density = lone_density(space.weight[space.range.high >= 0], quantile.bandwidth);
     }
     space.node[i] = density;
   }
-  pack_nodes(space, grid.kept, grid.first * grid.spacing, grid.spacing * grid.step(), norm, nodes,
-             stats);
+  pack_nodes(team, space, grid, norm, nodes, stats);
 }
 
 // f of a value, in density_unit.

@@ -2,6 +2,8 @@
 // the plain operator share them. Those over columns are in forward_columns.cuh.
 #pragma once
 
+#include <type_traits>
+
 #include "qact/core/cuda/solve.cuh"
 
 namespace qact::core::cuda {
@@ -97,33 +99,83 @@ __global__ void __launch_bounds__(kThreads, 3)
 // The maps that the passes hand on.
 using PassMap = LevelMap<Long>;
 
-template <class T, class Space>
-__global__ void __launch_bounds__(kThreads, 2)
-    solve(Values<T> values, int64_t channel_stride, const ChannelPlan* plans, PartCounts counts,
-          SolveCall call, PassMap* maps) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  Space& space = *reinterpret_cast<Space*>(memory);
-  const uint32_t channel = blockIdx.x;
-  values.data += channel * channel_stride;
-  if (threadIdx.x == 0) space.plan = plans[channel];
-  __syncthreads();
-  if (space.plan.how == kBinned) {
-    const int bins = space.plan.bins.bins;
-    for (uint32_t i = threadIdx.x; i < counts.per_part; i += blockDim.x) {
-      uint32_t even = 0, odd = 0;
+// The sum of a channel's histograms; slots past the last bin are 0.
+__device__ inline void merge_counts(const PartCounts& counts, uint32_t channel, uint32_t slots,
+                                    uint32_t* sums) {
+  for (uint32_t i = threadIdx.x; i < slots / 2; i += blockDim.x) {
+    uint32_t even = 0, odd = 0;
+    if (i < counts.per_part) {
 #pragma unroll 8
       for (uint32_t part = 0; part < counts.parts; ++part) {
         const uint32_t word = counts.of(channel, part)[i];
         even += word & 0xffff;
         odd += word >> 16;
       }
-      space.before[2 * i] = even;
-      space.before[2 * i + 1] = odd;
+    }
+    sums[2 * i] = even;
+    sums[2 * i + 1] = odd;
+  }
+  __syncthreads();
+}
+
+template <class Limit, int kNodes>
+union PassSpace {  // one after the other
+  using Count = std::conditional_t<std::is_same_v<Limit, Long>, unsigned long long, uint32_t>;
+  QuickSpace<Limit, Count, kThreads> quick;
+  SolveSpace<Limit, kNodes> slow;
+};
+
+// Whether bins told all levels.
+template <class Space>
+__device__ inline bool solve_quickly(const Team<kThreads>& team, const SolveCall& call,
+                                     const ChannelPlan& plan, const PartCounts& counts, uint32_t n,
+                                     uint32_t channel, Space& space, PassMap& out) {
+  merge_counts(counts, channel, Space::kSlots, space.before);
+  settle_quickly(team, plan.bins, n, call.quantile, space);
+  __syncthreads();
+  if (space.totals.heavy > 0) return false;
+  LayerStats stats;
+  if (threadIdx.x == 0) {
+    stats = norm_stats(call, plan, n, static_cast<double>(space.totals.sum),
+                       static_cast<double>(space.totals.square));
+    out.map = plan.bins.map;
+    out.how = kBinned;
+    out.roots = 0;
+    out.norm = OutNorm(call, channel, stats);
+  }
+  for (int i = threadIdx.x; i < Space::kBins / 16; i += kThreads) {
+    reinterpret_cast<uint4*>(out.level)[i] = reinterpret_cast<const uint4*>(space.level)[i];
+  }
+  finish_quickly(team, call, plan, channel, space, stats);
+  return true;
+}
+
+template <class T, class Limit, int kNodes>
+__global__ void __launch_bounds__(kThreads, 2)
+    solve(Values<T> values, int64_t channel_stride, const ChannelPlan* plans, PartCounts counts,
+          SolveCall call, PassMap* maps) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto& space = *reinterpret_cast<PassSpace<Limit, kNodes>*>(memory);
+  __shared__ Room<ChannelPlan> plan_room;
+  ChannelPlan& plan = plan_room.value();
+  const Team<kThreads> team;
+  const uint32_t channel = blockIdx.x;
+  if (threadIdx.x == 0) plan = plans[channel];
+  __syncthreads();
+  if (kNodes == kDensityNodes && solves_quickly(plan, call.quantile)) {
+    if (solve_quickly(team, call, plan, counts, values.n, channel, space.quick, maps[channel])) {
+      return;
     }
     __syncthreads();
-    scan_array(space.before, bins + 1, space.refine.scan);
   }
-  solve_channel(call, values, channel, space, maps[channel]);
+  values.data += channel * channel_stride;
+  if (threadIdx.x == 0) space.slow.plan = plan;
+  if (plan.how == kBinned) {
+    merge_counts(counts, channel, Limit::kBins, space.slow.before);
+    scan_array(space.slow.before, plan.bins.bins + 1, space.slow.refine.scan);
+  }
+  __syncthreads();
+  solve_channel(team, call, values, channel, space.slow, maps[channel]);
 }
 
 // The levels by bin of one channel, if it has bins, by `count` threads.
@@ -151,7 +203,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   __syncthreads();
   const uint8_t* by_bin = reinterpret_cast<const uint8_t*>(table);
   const BinMap<float> bins = map.map;
-  const float scale = map.out_scale, shift = map.out_shift;
+  const float scale = map.norm.scale, shift = map.norm.shift;
   const bool simple = map.how == kBinned && map.roots == 0, finite = map.how != kNotFinite;
   for_each_pack<kSize>(extent, blockIdx.x, [&](uint32_t image, uint32_t place, uint32_t index) {
     const auto pack = load<kSize>(x + row_offset(layout, channel, image, place));

@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     const PassMap& map = maps[column.channel + i];
     const int table = static_cast<int>(column.channel - base + i) * words * 4;
     bins[i] = {map.map.origin, map.map.scale, table + map.map.offset};
-    scale[i] = map.out_scale;
-    shift[i] = map.out_shift;
+    scale[i] = map.norm.scale;
+    shift[i] = map.norm.shift;
     simple &= map.how == kBinned && map.roots == 0;
   }
   const auto write = [&](const auto& level_at) {

@@ -88,6 +88,12 @@ Values<T> values_of(const Shape& shape, const View& view) {
           view.batch_stride, view.spatial_stride, Divider(static_cast<uint32_t>(shape.spatial))};
 }
 
+template <class T>
+Results<T> results_of(const Shape& shape, const View& view) {
+  return {static_cast<T*>(view.data), view.channel_stride, view.batch_stride, view.spatial_stride,
+          Divider(static_cast<uint32_t>(shape.spatial))};
+}
+
 // Whether packs of `size` values can be loaded and stored.
 inline bool packs(const Shape& shape, const View& view, int size, int bytes) {
   const bool columns = order_of(shape, view) == Order::columns;

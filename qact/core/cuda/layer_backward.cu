@@ -1,9 +1,10 @@
 // The fused layer's backward pass, as core/cpu/layer_backward.cpp has it: eight sums over a
 // channel, then one pass that writes.
 #include "qact/core/cuda/backward_columns.cuh"
+#include "qact/core/cuda/backward_small.cuh"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/launch.cuh"
-#include "qact/core/cuda/passes.cuh"
+#include "qact/core/cuda/small_launch.cuh"
 
 namespace qact::core::cuda {
 namespace {
@@ -11,9 +12,9 @@ namespace {
 constexpr const char* kWhat = "quantile_layer_backward";
 constexpr int kGroup = 32;  // channels of a block in columns
 
-bool one_block_backward(const Shape& shape, const View& x) {
-  const int64_t n = shape.context_size();
-  return n <= kCounted || (n <= kOneBlock && order_of(shape, x) == Order::rows);
+bool one_block_backward(const LayerBackward& call) {
+  return call.shape.context_size() <= kCounted ||
+         (one_block(call.shape, call.x, call.grad_x) && one_block(call.shape, call.x, call.grad_y));
 }
 
 // Values that one instruction loads.
@@ -58,10 +59,42 @@ void run_columns(const LayerBackward& call, const GradCall<T>& grad, const Strea
   launch(kWhat, apply_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent, maps);
 }
 
+template <class T>
+void run_one_block(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
+  const SmallGrad<T> tensors{results_of<T>(call.shape, call.grad_y),
+                             results_of<T>(call.shape, call.x),
+                             results_of<T>(call.shape, call.grad_x),
+                             level_results(call.shape, call.x, const_cast<uint8_t*>(call.level))};
+  const auto run = [&]<int kSize, int kGroup, int kBlock, int kPacks>() {
+    launch(kWhat, backward_small<T, kSize, kGroup, kBlock, kPacks>,
+           dim3(static_cast<unsigned>(call.shape.channels / kGroup)), kBlock, 0,
+           static_cast<cudaStream_t>(stream.handle), tensors, grad.solve);
+  };
+  constexpr int kSize = 16 / sizeof(T);
+  const int64_t n = call.shape.context_size();
+  const bool brief = n <= 2048, packed = pack_size(call) > 1;
+  if (order_of(call.shape, call.x) == Order::columns) {
+    if (!one_block(call.shape, call.x, call.grad_x) ||
+        !one_block(call.shape, call.x, call.grad_y)) {
+      run.template operator()<1, 1, kCounted, 0>();
+    } else {
+      brief ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
+            : run.template operator()<kSmallGroup, kSmallGroup, 512, 0>();
+    }
+  } else if (n > kOneBlock) {
+    run.template operator()<kSize, 1, 1024, 0>();
+  } else if (packed) {
+    brief ? run.template operator()<kSize, 1, 256, 8 / kSize>()
+          : run.template operator()<kSize, 1, 512, 16 / kSize>();
+  } else {
+    run.template operator()<1, 1, kCounted, 0>();
+  }
+}
+
 }  // namespace
 
 size_t layer_backward_scratch(const LayerBackward& call) {
-  if (one_block_backward(call.shape, call.x)) return 0;
+  if (one_block_backward(call)) return 0;
   return call.shape.channels * (sizeof(GradSums) * sums_extent(call).parts + sizeof(GradMap));
 }
 
@@ -84,14 +117,8 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
                   reinterpret_cast<const LayerStats*>(call.stats),
                   call.density,
                   grad_affine};
-    if (one_block_backward(call.shape, call.x)) {
-      const Results<uint8_t> levels =
-          level_results(call.shape, call.x, const_cast<uint8_t*>(call.level));
-      launch(kWhat, backward_small<T>, dim3(static_cast<unsigned>(call.shape.channels)),
-             call.shape.context_size() <= kCounted ? kCounted : kGradThreads, 0,
-             static_cast<cudaStream_t>(stream.handle), grad, results_of<T>(call.shape, call.grad_y),
-             results_of<T>(call.shape, call.x), results_of<T>(call.shape, call.grad_x), levels);
-      return;
+    if (one_block_backward(call)) {
+      return run_one_block(call, grad, stream);
     }
     const bool packed = pack_size(call) > 1;
     if (order_of(call.shape, call.x) == Order::rows) {

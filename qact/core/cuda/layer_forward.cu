@@ -3,6 +3,7 @@
 #include "qact/core/cuda/forward.cuh"
 #include "qact/core/cuda/launch.cuh"
 #include "qact/core/cuda/passes.cuh"
+#include "qact/core/cuda/small_launch.cuh"
 
 namespace qact::core::cuda {
 
@@ -13,7 +14,7 @@ bool alike(const Shape& shape, const View& a, const View& b) {
 }
 
 size_t layer_forward_scratch(const LayerForward& call) {
-  if (one_block(call.shape, call.x, call.quantile)) return 0;
+  if (small(call)) return 0;
   return Passes(call.shape, call.x, call.quantile).scratch();
 }
 
@@ -28,14 +29,10 @@ void layer_forward(const LayerForward& call, const Stream& stream) {
   solve.stats = call.stats;
   solve.context = call.context;
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
-    if (one_block(call.shape, call.x, call.quantile)) {
-      SmallCall<T> small;
-      small.plain = false;
-      small.y = results_of<T>(call.shape, call.y);
-      small.level = level_results(call.shape, call.x, call.level);
-      const auto run = counted(call.shape, call.quantile) ? run_counted<T> : run_small<T>;
-      return run("quantile_layer", call.shape, call.x, small, solve, stream);
+    if (counted(call.shape, call.quantile)) {
+      return run_counted("quantile_layer", call.shape, small_call<T>(call), solve, stream);
     }
+    if (small(call)) return run_small<T>("quantile_layer", call, solve, stream);
     const Passes passes(call.shape, call.x, call.quantile);
     passes.solve<T, kDensityNodes>("quantile_layer", call.x, solve, stream);
     passes.write<T>("quantile_layer", call, stream);

@@ -5,6 +5,7 @@
 
 #include "qact/core/cuda/density.cuh"
 #include "qact/core/cuda/refine.cuh"
+#include "qact/core/cuda/solve_call.cuh"
 
 namespace qact::core::cuda {
 
@@ -13,7 +14,7 @@ template <class Limit>
 struct LevelMap {
   alignas(16) uint8_t level[Limit::kBins];  // by bin
   BinMap<float> map;
-  float out_scale, out_shift;
+  OutNorm norm;
   How how;
   bool descending;
   int32_t roots;

@@ -4,70 +4,8 @@
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/forward_columns.cuh"
 #include "qact/core/cuda/launch.cuh"
-#include "qact/core/cuda/small.cuh"
 
 namespace qact::core::cuda {
-
-// Channels of at most this many values, in rows, are settled by one block each.
-inline constexpr int64_t kOneBlock = 8192;
-
-inline bool counted(const Shape& shape, const Quantile& quantile) {
-  return shape.context_size() <= kCounted && quantile.exact_for(shape.context_size());
-}
-
-inline bool one_block(const Shape& shape, const View& x, const Quantile& quantile) {
-  return counted(shape, quantile) ||
-         (shape.context_size() <= kOneBlock && order_of(shape, x) == Order::rows);
-}
-
-template <class T>
-Results<T> results_of(const Shape& shape, const View& view) {
-  return {static_cast<T*>(view.data), view.channel_stride, view.batch_stride, view.spatial_stride,
-          Divider(static_cast<uint32_t>(shape.spatial))};
-}
-
-// The level bytes, in the order of x.
-inline Results<uint8_t> level_results(const Shape& shape, const View& x, uint8_t* level) {
-  if (order_of(shape, x) == Order::columns) {
-    return {level, 1, shape.spatial * shape.channels, shape.channels,
-            Divider(static_cast<uint32_t>(shape.spatial))};
-  }
-  return {level, shape.context_size(), shape.spatial, 1,
-          Divider(static_cast<uint32_t>(shape.spatial))};
-}
-
-template <class T>
-SmallCall<T> placed(const Shape& shape, const View& x, SmallCall<T> call) {
-  call.x = values_of<T>(shape, x);
-  call.channel_stride = x.channel_stride;
-  return call;
-}
-
-template <class T>
-void run_counted(const char* what, const Shape& shape, const View& x, const SmallCall<T>& call,
-                 const SolveCall& solve, const Stream& stream) {
-  launch(what, forward_counted<T>, dim3(static_cast<unsigned>(shape.channels)), kCounted, 0,
-         static_cast<cudaStream_t>(stream.handle), placed(shape, x, call), solve);
-}
-
-template <class T>
-void run_small(const char* what, const Shape& shape, const View& x, const SmallCall<T>& call,
-               const SolveCall& solve, const Stream& stream) {
-  const auto run = [&]<class Limit, int kBlock>() {
-    launch(what, forward_small<T, Limit, kBlock>, dim3(static_cast<unsigned>(shape.channels)),
-           kBlock, sizeof(SmallSpace<Limit>), static_cast<cudaStream_t>(stream.handle),
-           placed(shape, x, call), solve);
-  };
-  // Few values and levels need few threads and little memory, so that more channels run at once.
-  const bool brief = solve.quantile.levels <= Short::kLevels;
-  if (brief && shape.context_size() <= 4096) {
-    run.template operator()<Short, 256>();
-  } else if (brief) {
-    run.template operator()<Short, 512>();
-  } else {
-    run.template operator()<Long, 512>();
-  }
-}
 
 // Channels of a block in columns, and its threads.
 inline constexpr int kSummaryGroup = 32, kCountGroup = 16, kCountBlock = 1024;
@@ -108,11 +46,11 @@ class Passes {
     }
     if constexpr (kNodes == kDensityNodes) {
       if (shape_.context_size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
-        solve<T, SolveSpace<Short, kNodes>>(what, x, call, stream);
+        solve<T, Short, kNodes>(what, x, call, stream);
         return maps(stream);
       }
     }
-    solve<T, SolveSpace<Long, kNodes>>(what, x, call, stream);
+    solve<T, Long, kNodes>(what, x, call, stream);
     return maps(stream);
   }
 
@@ -181,12 +119,13 @@ class Passes {
            counts(stream));
   }
 
-  template <class T, class Space>
+  template <class T, class Limit, int kNodes>
   void solve(const char* what, const View& view, SolveCall call, const Stream& stream) const {
     if (exact_) call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
-    launch(what, cuda::solve<T, Space>, dim3(channels()), kThreads, sizeof(Space),
-           static_cast<cudaStream_t>(stream.handle), values_of<T>(shape_, view),
-           view.channel_stride, summaries(stream).plans, counts(stream), call, maps(stream));
+    launch(what, cuda::solve<T, Limit, kNodes>, dim3(channels()), kThreads,
+           sizeof(PassSpace<Limit, kNodes>), static_cast<cudaStream_t>(stream.handle),
+           values_of<T>(shape_, view), view.channel_stride, summaries(stream).plans, counts(stream),
+           call, maps(stream));
   }
 
   template <class T, int kSize>

@@ -20,7 +20,8 @@ struct Limits {
   static constexpr int kLevels = kMostLevels;
   static constexpr int kRoots = 2 * (kLevels + 1) + 8;
   static constexpr int kIntervals = kRoots + kLevels + 1;
-  static constexpr int kCells = kMostBins;  // counted at a time, over all intervals
+  static constexpr int kCells = kMostBins;               // counted at a time, over all intervals
+  static constexpr int kGridNodes = kMostBins / 4 + 16;  // of a density: 16 bins to a bandwidth
 };
 using Long = Limits<4096, 255>;
 using Short = Limits<2048, 127>;

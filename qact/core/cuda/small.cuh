@@ -1,263 +1,268 @@
-// Channels short enough for one block each: all passes in one kernel, so that a small layer
-// costs one launch. Very short ones are ranked by counting.
+// Short channels: all passes in one kernel, so that a small layer costs one launch. A block has
+// one channel in rows, a few neighbours in columns, and a team of threads solves each.
 #pragma once
 
-#include "qact/core/cuda/forward.cuh"
+#include "qact/core/cuda/quick.cuh"
+#include "qact/core/cuda/share.cuh"
+#include "qact/core/cuda/small_call.cuh"
 
 namespace qact::core::cuda {
 
-// One channel's results in any layout.
-template <class T>
-struct Results {
-  T* data;
-  int64_t channel_stride, image_stride, place_stride;
-  Divider spatial;
+// The values in a channel's heavy bins, in no order: what is counted does not depend on it.
+struct HeavyList {
+  uint32_t count;
+  uint32_t key[kFewHeavy];
+  uint16_t bin[kFewHeavy];
+  uint8_t level[kFewHeavy];
 
-  __device__ T& at(uint32_t channel, uint32_t i) const {
-    const uint32_t image = spatial.quotient(i);
-    return data[channel * channel_stride + image * image_stride +
-                (i - image * spatial.divisor) * place_stride];
+  __device__ void add(uint32_t of, int at) {
+    const uint32_t place = atomicAdd(&count, 1u);
+    key[place] = of;
+    bin[place] = static_cast<uint16_t>(at);
+  }
+  __device__ int level_of(uint32_t of) const {
+    for (uint32_t j = 0; j < count; ++j) {
+      if (key[j] == of) return level[j];
+    }
+    return 0;
   }
 };
 
-template <class T>
-struct SmallCall {
-  Values<T> x;
-  int64_t channel_stride;
-  Results<T> y;
-  Results<uint8_t> level;  // fused layer only
-  Results<T> density;      // plain operator only, optional
-  bool plain;
-};
-
-template <class T>
-__device__ inline void write_value(const SmallCall<T>& call, const SolveCall& solve,
-                                   uint32_t channel, uint32_t i, float x, int k, float scale,
-                                   float shift) {
-  if (!call.plain) {
-    call.y.at(channel, i) = from_float<T>(k * scale + shift);
-    call.level.at(channel, i) = static_cast<uint8_t>(k);
-  } else {
-    call.y.at(channel, i) = from_float<T>(
-        isnan(x) ? x : __fdiv_rn(static_cast<float>(k), static_cast<float>(solve.quantile.levels)));
+// The levels of a list's values, added to the totals.
+template <class Team, class Space>
+__device__ inline void rank_heavy(const Team& team, const ChannelPlan& plan,
+                                  const Quantile& quantile, Space& space, HeavyList& list) {
+  const int64_t negatives = space.totals.negatives;
+  const LevelRule rule(quantile, negatives, plan.values - negatives);
+  for (uint32_t e = team.thread; e < list.count; e += Team::kThreads) {
+    const uint32_t key = list.key[e];
+    const int bin = list.bin[e];
+    const bool positive = bin >= plan.bins.split;
+    int64_t rank = space.before[bin] - (positive ? negatives : 0);
+    rank += plan.bins.centre(bin) >= (positive ? quantile.bound : -quantile.bound);
+    for (uint32_t j = 0; j < list.count; ++j) rank += list.bin[j] == bin && list.key[j] <= key;
+    const uint32_t level = static_cast<uint32_t>(rule.level(positive, rank));
+    list.level[e] = static_cast<uint8_t>(level);
+    atomicAdd(&space.totals.sum, level);
+    atomicAdd(&space.totals.square, level * level);
   }
 }
 
-template <class T>
-__device__ inline Partial summarise_block(const Values<T>& values, Partial* shared) {
-  const float shift = shift_of(values[0]);
-  Partial all;
-  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
-    const float v = values[i];
-    const double d = v - shift;
-    all.note(v);
-    all.sum += d;
-    all.square += d * d;
-  }
-  return merge_block(all, shared);
-}
-
-template <class Limit>
+template <class Limit, int kGroup, int kBlock>
 struct SmallSpace {
-  SolveSpace<Limit, kDensityNodes> solve;
-  LevelMap<Limit> map;
-  Partial partial[kThreads / kWarp];
+  using Quick = QuickSpace<Limit, uint32_t, kBlock / kGroup>;
+  struct Group {
+    Quick quick[kGroup];
+    HeavyList heavy[kGroup];
+  };
+  struct Slow {
+    SolveSpace<Limit, kDensityNodes> solve;
+    LevelMap<Limit> map;
+  };
+  union {  // one after the other
+    Group group;
+    Slow slow;
+  };
+  double sums[kBlock / kWarp][2 * kGroup];
+  uint32_t low[kBlock / kWarp][kGroup], high[kBlock / kWarp][kGroup];
+  ChannelPlan plan[kGroup];
+  OutNorm norm[kGroup];
+  bool quickly[kGroup];
 };
 
-template <class T, class Limit, int kBlock>
-__global__ void __launch_bounds__(kBlock, 1024 / kBlock)
-    forward_small(SmallCall<T> call, SolveCall solve) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  auto& space = *reinterpret_cast<SmallSpace<Limit>*>(memory);
-  const uint32_t channel = blockIdx.x;
+// The plans of a block's channels, by the first warp of each team.
+template <int kGroup, class Share, class Team, class Space, class T>
+__device__ inline void plan_group(const Share& share, const Team& team, const SmallCall<T>& call,
+                                  const SolveCall& solve, uint32_t first, Space& space) {
+  constexpr int kWarps = Team::kWarps * kGroup;
+  float shift[kGroup], sum[kGroup] = {}, square[kGroup] = {}, low[kGroup], high[kGroup];
+#pragma unroll
+  for (int g = 0; g < kGroup; ++g) {
+    shift[g] = shift_of(to_float(call.x.data[(first + g) * call.channel_stride]));
+    low[g] = INFINITY;
+    high[g] = -INFINITY;
+  }
+  share.for_each([&]<int kSize>(const Pack<T, kSize>& pack, uint32_t) {
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      const int g = v % kGroup;
+      const float x = to_float(pack.v[v]), d = x - shift[g];
+      low[g] = fminf(low[g], x);
+      high[g] = fmaxf(high[g], x);
+      sum[g] += d;
+      square[g] += d * d;
+    }
+  });
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  double sums[2 * kGroup];
+#pragma unroll
+  for (int g = 0; g < kGroup; ++g) {
+    sums[2 * g] = sum[g];
+    sums[2 * g + 1] = square[g];
+    const uint32_t lowest = __reduce_min_sync(0xffffffffu, order_key(low[g], false));
+    const uint32_t highest = __reduce_max_sync(0xffffffffu, order_key(high[g], false));
+    if (lane == g) space.low[warp][g] = lowest, space.high[warp][g] = highest;
+  }
+  const double own = spread_sum<2 * kGroup>(sums);
+  if (lane % (kWarp / (2 * kGroup)) == 0) space.sums[warp][spread_index<2 * kGroup>()] = own;
+  __syncthreads();
+  if (team.warp == 0) {
+    const int g = team.index;
+    Partial all;
+    if (lane < kWarps) {
+      all.sum = space.sums[lane][2 * g];
+      all.square = space.sums[lane][2 * g + 1];
+    }
+    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+      all.sum += __shfl_xor_sync(0xffffffffu, all.sum, mask);
+      all.square += __shfl_xor_sync(0xffffffffu, all.square, mask);
+    }
+    const int from = min(lane, kWarps - 1);
+    all.low = key_value(__reduce_min_sync(0xffffffffu, space.low[from][g]), false);
+    all.high = key_value(__reduce_max_sync(0xffffffffu, space.high[from][g]), false);
+    if (lane == 0) {  // what is not finite shows in the sums
+      ChannelPlan& plan = space.plan[g];
+      plan = make_plan(all, shift_of(to_float(call.x.data[(first + g) * call.channel_stride])),
+                       call.x.n, first + g, solve.norm_in, solve.quantile);
+      space.quickly[g] = solves_quickly(plan, solve.quantile);
+    }
+  }
+  __syncthreads();
+}
+
+// Any channel, by the whole block.
+template <class T, class Slow, int kBlock>
+__device__ __noinline__ void solve_slowly(const SmallCall<T>& call, const SolveCall& solve,
+                                          uint32_t channel, const ChannelPlan& plan, Slow& space) {
   Values<T> values = call.x;
   values.data += channel * call.channel_stride;
-  const Partial all = summarise_block(values, space.partial);
-  if (threadIdx.x == 0) {
-    space.solve.plan =
-        make_plan(all, shift_of(values[0]), values.n, channel, solve.norm_in, solve.quantile);
-  }
-  for (int i = threadIdx.x; i <= Limit::kBins; i += blockDim.x) space.solve.before[i] = 0;
-  __syncthreads();
-  const ChannelPlan& plan = space.solve.plan;
+  if (threadIdx.x == 0) space.solve.plan = plan;
+  uint32_t* counts = space.solve.before;
   if (plan.how == kBinned) {
+    for (int i = threadIdx.x; i <= plan.bins.bins; i += kBlock) counts[i] = 0;
+    __syncthreads();
     const BinMap<float> map = plan.bins.map;
-    for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
-      atomicAdd(&space.solve.before[bin_of(values[i], map)], 1u);
+    for (uint32_t i = threadIdx.x; i < values.n; i += kBlock) {
+      atomicAdd(&counts[bin_of(values[i], map)], 1u);
     }
     __syncthreads();
-    scan_array(space.solve.before, plan.bins.bins + 1, space.solve.refine.scan);
+    scan_array(counts, plan.bins.bins + 1, space.solve.refine.scan);
   }
-  solve_channel(solve, values, channel, space.solve, space.map);
   __syncthreads();
-  const LevelMap<Limit>& map = space.map;
-  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
+  solve_channel(Team<kBlock>(), solve, values, channel, space.solve, space.map);
+  __syncthreads();
+  const auto& map = space.map;
+  for (uint32_t i = threadIdx.x; i < values.n; i += kBlock) {
     const float x = values[i];
     const int k = map.how == kNotFinite
                       ? 0
                       : level_of(x, map, map.level, map.threshold, solve.quantile.levels);
-    write_value(call, solve, channel, i, x, k, map.out_scale, map.out_shift);
+    write_value(call, solve, channel, i, x, k, map.norm);
   }
 }
 
-// Up to kCounted values: thread i ranks value i.
-inline constexpr int kCounted = 256;
-
-struct CountedSpace {
-  uint32_t key[kCounted];
-  float z[kCounted], weight[kCounted + 2];
-  uint32_t context[kContextBins];
-  ChannelPlan plan;
-  uint32_t zero, bound[2];
-  DensitySpace<kDensityNodes> density;
-  Partial partial[kCounted / kWarp];
-};
-
-struct LevelSums {
-  unsigned long long negatives = 0, level = 0, square = 0;
-  float low = INFINITY, high = -INFINITY;
-
-  __device__ static LevelSums merge(const LevelSums& a, const LevelSums& b) {
-    LevelSums out;
-    out.negatives = a.negatives + b.negatives;
-    out.level = a.level + b.level;
-    out.square = a.square + b.square;
-    out.low = fminf(a.low, b.low);
-    out.high = fmaxf(a.high, b.high);
-    return out;
-  }
-};
-
-// sum_j w_j phi((at - z_j) / h) / h over the values and both bounds.
-__device__ inline float direct_density(const CountedSpace& space, uint32_t n, float at,
-                                       const Quantile& quantile) {
-  const float inverse = static_cast<float>(1 / quantile.bandwidth);
-  const float bound = static_cast<float>(quantile.bound);
-  float sum = 0;
-  const auto add = [&](float z, float weight) {
-    const float u = (at - z) * inverse;
-    sum += weight * __expf(-0.5f * u * u);
-  };
-  for (uint32_t j = 0; j < n; ++j) {
-    if (isfinite(space.z[j])) add(space.z[j], space.weight[j]);
-  }
-  add(-bound, space.weight[kCounted]);
-  add(bound, space.weight[kCounted + 1]);
-  return sum * 0.3989422804f * inverse;
-}
-
-template <class T>
-__global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, SolveCall solve) {
-  __shared__ Room<CountedSpace> space_room;
-  CountedSpace& space = space_room.value();
-  __shared__ Room<LevelSums, kCounted / kWarp> sums_shared_room;
-  LevelSums* const sums_shared = sums_shared_room.array();
-  const uint32_t channel = blockIdx.x, i = threadIdx.x;
-  const Quantile& quantile = solve.quantile;
+template <class T, class Limit, int kSize, int kGroup, int kBlock, int kPacks>
+__global__ void __launch_bounds__(kBlock, 1024 / kBlock)
+    forward_small(const __grid_constant__ SmallCall<T> call,
+                  const __grid_constant__ SolveCall solve) {
+  static_assert(kGroup == 1 || kGroup == kSize);
+  using Space = SmallSpace<Limit, kGroup, kBlock>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  Space& space = *reinterpret_cast<Space*>(memory);
+  auto& quick = space.group.quick;
+  auto& heavy = space.group.heavy;
+  const Team<kBlock / kGroup, kGroup> team;
+  const int own = team.index;
+  const uint32_t first = blockIdx.x * kGroup;
   Values<T> values = call.x;
-  values.data += channel * call.channel_stride;
-  const uint32_t n = values.n;
-  const bool inside = i < n;
-  const float x = inside ? values[i] : NAN;
-  const Partial all = summarise_block(values, space.partial);
-  if (i == 0) {
-    space.plan = make_plan(all, shift_of(values[0]), n, channel, solve.norm_in, quantile);
-    const Norm& norm = space.plan.norm;
-    if (norm.scale != 0) {
-      space.zero = key_of_z(norm, 0);
-      space.bound[0] = key_of_z(norm, -quantile.bound);
-      space.bound[1] = key_of_z(norm, quantile.bound);
-    } else {
-      space.zero = norm.shift >= 0 ? 0 : 1;
-      space.bound[0] = norm.shift >= -quantile.bound ? 0 : 1;
-      space.bound[1] = norm.shift >= quantile.bound ? 0 : 1;
+  values.data += first * call.channel_stride;
+  const auto share = share_of < kGroup == 1 ? kSize : 1, kBlock,
+             kPacks > (values.n, [values](uint32_t i) { return load<kSize>(values.at(i)); });
+#pragma unroll
+  for (int i = 0; i < Space::Quick::kBinsEach; ++i) {
+    quick[own].before[team.thread + i * team.kThreads] = 0;
+  }
+  if (team.thread == 0) heavy[own].count = 0;
+  plan_group<kGroup>(share, team, call, solve, first, space);
+
+  BinMap<float> map[kGroup];
+#pragma unroll
+  for (int g = 0; g < kGroup; ++g) {  // the others' values go to the first bin, for now
+    if (space.quickly[g]) map[g] = space.plan[g].bins.map;
+  }
+  share.for_each([&](const Pack<T, kSize>& pack, uint32_t) {
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      const int g = v % kGroup;
+      atomicAdd(&quick[g].before[bin_of(to_float(pack.v[v]), map[g])], 1u);
     }
+  });
+  __syncthreads();
+
+  const ChannelPlan& plan = space.plan[own];
+  auto& totals = quick[own].totals;
+  LayerStats stats;  // of the team's first thread
+  const auto settle_norm = [&] {
+    stats = norm_stats(solve, plan, values.n, totals.sum, totals.square);
+    space.norm[own] = OutNorm(solve, first + own, stats);
+  };
+  if (space.quickly[own]) {
+    settle_quickly(team, plan.bins, values.n, solve.quantile, quick[own]);
+    if (team.thread == 0) settle_norm();
+  } else if (team.thread == 0) {
+    totals.heavy = 0;
   }
   __syncthreads();
-  const ChannelPlan& plan = space.plan;
-  const bool valid = inside && !isnan(x);
-  const uint32_t key = plan.norm.scale == 0 ? 0 : order_key(x, plan.norm.scale < 0);
-  space.key[i] = valid ? key : kNoKey;
-  const bool positive = key >= space.zero;
-  LevelSums count;
-  count.negatives = valid && !positive;
-  const uint32_t negatives = static_cast<uint32_t>(merge_block(count, sums_shared).negatives);
-  const LevelRule rule(quantile, negatives, plan.values - negatives);
-  uint32_t rank = 0;
-  for (uint32_t j = 0; j < n; ++j) rank += space.key[j] <= key;
-  const bool past = key >= space.bound[positive];
-  const int64_t own = static_cast<int64_t>(rank) - (positive ? negatives : 0) + past;
-  const int k = valid ? rule.level(positive, own) : 0;
-  const float z = static_cast<float>(plan.norm.z(x));
-  space.z[i] = valid ? z : INFINITY;
-  space.weight[i] = static_cast<float>(rule.weight(positive));
-  if (i == 0) {
-    space.weight[kCounted] = static_cast<float>(rule.weight(false));
-    space.weight[kCounted + 1] = static_cast<float>(rule.weight(true));
+  bool some = false;
+#pragma unroll
+  for (int g = 0; g < kGroup; ++g) some |= quick[g].totals.heavy > 0;
+  if (some) {
+    share.for_each([&](const Pack<T, kSize>& pack, uint32_t) {
+#pragma unroll
+      for (int v = 0; v < kSize; ++v) {
+        const int g = v % kGroup;
+        const float x = to_float(pack.v[v]);
+        const int bin = bin_of(x, map[g]);
+        if (quick[g].totals.heavy == 0 || quick[g].totals.heavy > kFewHeavy) continue;
+        if (quick[g].level[bin] != kHeavyLevel) continue;
+        heavy[g].add(order_key(x, space.plan[g].norm.scale < 0), bin);
+      }
+    });
+    __syncthreads();
+    if (totals.heavy > 0) {
+      rank_heavy(team, plan, solve.quantile, quick[own], heavy[own]);
+      team.sync();
+      if (team.thread == 0) {
+        settle_norm();
+        space.quickly[own] = totals.heavy <= kFewHeavy;
+      }
+    }
+    __syncthreads();
   }
-  LevelSums sums;
-  sums.level = k;
-  sums.square = static_cast<unsigned long long>(k) * k;
-  const double cumulative = rule.cumulative(positive, own);
-  constexpr double kShare = 1.0 / 256;
-  if (valid && isfinite(z) && cumulative > kShare) sums.low = z;
-  if (valid && isfinite(z) && 1 - cumulative + rule.weight(positive) > kShare) sums.high = z;
-  sums = merge_block(sums, sums_shared);
 
-  LayerStats stats{};
-  const double count_all = n, levels = quantile.levels;
-  stats.mean_in = solve.norm_in.present ? plan.summary.mean : 0;
-  stats.var_in = plan.summary.variance;
-  stats.mean_out = static_cast<double>(sums.level) / count_all / levels;
-  stats.var_out = fmax(0.0, static_cast<double>(sums.square) / count_all / levels / levels -
-                                stats.mean_out * stats.mean_out);
-  if (plan.how == kNotFinite) stats.mean_out = stats.var_out = nan("");
-  const double scale = solve.weight_out.at(channel, 1.0) / sqrt(stats.var_out + solve.eps);
-  if (inside) {
-    write_value(call, solve, channel, i, x, k, static_cast<float>(scale / levels),
-                static_cast<float>(solve.bias_out.at(channel, 0.0) - scale * stats.mean_out));
-    if (call.plain && call.density.data) {
-      const float f = isnan(x) ? x : (isinf(x) ? 0.0f : direct_density(space, n, z, quantile));
-      call.density.at(channel, i) = from_float<T>(f);
+  share.for_each([&](const Pack<T, kSize>& pack, uint32_t i) {
+    Pack<T, kSize> y;
+    Pack<uint8_t, kSize> level;
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      const int g = v % kGroup;
+      const float x = to_float(pack.v[v]);
+      int k = quick[g].level[bin_of(x, map[g])];
+      if (k == kHeavyLevel) k = heavy[g].level_of(order_key(x, space.plan[g].norm.scale < 0));
+      y.v[v] = from_float<T>(k * space.norm[g].scale + space.norm[g].shift);
+      level.v[v] = static_cast<uint8_t>(k);
     }
-  }
-  if (solve.context) {
-    space.context[i] = 0;
+    *reinterpret_cast<Pack<T, kSize>*>(&call.y.at(first, i)) = y;
+    *reinterpret_cast<Pack<uint8_t, kSize>*>(&call.level.at(first, i)) = level;
+  });
+  if (space.quickly[own]) finish_quickly(team, solve, plan, first + own, quick[own], stats);
+#pragma unroll 1
+  for (int g = 0; g < kGroup; ++g) {
+    if (space.quickly[g]) continue;
     __syncthreads();
-    if (valid && plan.how != kNotFinite) atomicAdd(&space.context[context_bin(z)], 1u);
-    __syncthreads();
-    solve.context[channel * kContextBins + i] = space.context[i] * kContextUnit;
+    solve_slowly<T, typename Space::Slow, kBlock>(call, solve, first + g, space.plan[g],
+                                                  space.slow);
   }
-  if (solve.density && !call.plain) {
-    int32_t* nodes = solve.density + channel * kDensityNodes;
-    if (plan.how == kNotFinite) {
-      nodes[i] = 0;
-    } else {
-      const double a = plan.norm.z(all.low), b = plan.norm.z(all.high);
-      DensityRange range{fmin(a, b), fmax(a, b), false};
-      const double h = quantile.bandwidth;
-      if ((range.high - range.low) / h * kPerBandwidth + 8 > kDensityNodes) {
-        constexpr double kFalloff = 4, kMost = 1000;
-        const double low = fmax(range.low, sums.low - kFalloff * h);
-        const double high = fmin(fmin(range.high, sums.high + kFalloff * h), low + kMost * h);
-        range = {low, high, low > range.low || high < range.high};
-      }
-      const DensityGrid grid(range, h);
-      for (int node = i; node < grid.kept; node += blockDim.x) {
-        const float at = static_cast<float>((grid.first + node * grid.step()) * grid.spacing);
-        float density = direct_density(space, n, at, quantile);
-        if (range.clipped && node == 0) density = lone_density(rule.weight(range.low >= 0), h);
-        if (range.clipped && node == grid.kept - 1) {
-          density = lone_density(rule.weight(range.high >= 0), h);
-        }
-        space.density.node[node] = density;
-      }
-      __syncthreads();
-      pack_nodes(space.density, grid.kept, grid.first * grid.spacing, grid.spacing * grid.step(),
-                 plan.norm, nodes, stats);
-    }
-  }
-  if (solve.stats && i == 0) reinterpret_cast<LayerStats*>(solve.stats)[channel] = stats;
 }
 
 }  // namespace qact::core::cuda

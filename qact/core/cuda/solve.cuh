@@ -1,10 +1,12 @@
 // What one block settles for one channel between the passes over the tensor: the level of
-// every bin, the thresholds where bins do not tell, the outer norm, density and context.
+// every bin, the thresholds where bins do not tell, the outer norm, density and context. For
+// any channel; quick.cuh has the common case.
 #pragma once
 
 #include <cstdint>
 
 #include "qact/core/context.h"
+#include "qact/core/cuda/quick.cuh"
 #include "qact/core/cuda/settle.cuh"
 #include "qact/core/cuda/unbinned.cuh"
 
@@ -16,56 +18,23 @@ struct SolveSpace {
   using Limits = Limit;
   static constexpr int kNodes = kMost;
   uint32_t before[Limit::kBins + 1];
+  unsigned long long moment[Limit::kBins + 1], warp_moment[kWarp];
   union {  // one after the other
     RefineSpace<Limit> refine;
-    DensitySpace<kMost> density;
+    DensitySpace<kMost, kGridRoom> density;
   };
   ChannelPlan plan;
 };
 
-// What a solve is for, and where its results go.
-struct SolveCall {
-  Quantile quantile;
-  NormIn norm_in;
-  double eps = 0;
-  ChannelVector weight_out, bias_out;
-  int32_t* density = nullptr;  // optional
-  double* stats = nullptr;
-  int64_t* context = nullptr;  // optional
-  uint32_t* keys = nullptr;    // optional: [channels][n], room for exact levels of long channels
-};
-
-// The kept context: from the bins, each spread evenly, or value by value.
-template <class Space, class T>
-__device__ inline void write_context(Space& space, const Values<T>& values, int64_t* row) {
+// The kept context: from the bins, or value by value.
+template <class Team, class Space, class T>
+__device__ inline void write_context(const Team& team, Space& space, const Values<T>& values,
+                                     int64_t* row) {
   const ChannelPlan& plan = space.plan;
   uint32_t* below = space.refine.cell;
   __syncthreads();
   if (plan.how == kBinned && !plan.exact) {
-    const BinPlan<float>& bins = plan.bins;
-    const uint32_t total = space.before[bins.bins];
-    const float offset = static_cast<float>(-bins.z_first / bins.z_width);
-    const float scale = static_cast<float>(1 / bins.z_width);
-    for (int i = threadIdx.x; i <= kContextBins; i += blockDim.x) {
-      const float edge = context_edge(i);
-      if (i == 0) {
-        below[i] = 0;
-      } else if (!(bins.z_width > 0)) {
-        below[i] = edge > bins.z_first ? total : 0;
-      } else {
-        const float t = fminf(fmaxf(__fadd_rn(__fmul_rn(edge, scale), offset), 0.0f),
-                              static_cast<float>(bins.bins));
-        const int bin = static_cast<int>(t);
-        const uint32_t count = bin < bins.bins ? space.before[bin + 1] - space.before[bin] : 0;
-        const float part = __fmul_rn(static_cast<float>(count), t - bin);
-        below[i] = space.before[bin] + static_cast<uint32_t>(part + 0.5f);
-      }
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) {
-      row[i] = (static_cast<int64_t>(below[i + 1]) - below[i]) * kContextUnit;
-    }
-    return;
+    return write_binned_context(team, plan.bins, space.before, row);
   }
   for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) below[i] = 0;
   __syncthreads();
@@ -79,10 +48,30 @@ __device__ inline void write_context(Space& space, const Values<T>& values, int6
   for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) row[i] = below[i] * kContextUnit;
 }
 
+// The prefix sums of count times bin, given those of the counts.
+template <class Team, class Space>
+__device__ inline void sum_moments(const Team& team, int bins, Space& space) {
+  using Count = unsigned long long;
+  const int each = (bins + Team::kThreads) / Team::kThreads;
+  const int begin = min(bins + 1, team.thread * each), end = min(bins + 1, begin + each);
+  const auto moment = [&](int b) {
+    return b < bins ? static_cast<Count>(space.before[b + 1] - space.before[b]) * b : Count{0};
+  };
+  Count own = 0;
+  for (int b = begin; b < end; ++b) own += moment(b);
+  Count before = team.scan(own, space.warp_moment);
+  for (int b = begin; b < end; ++b) {
+    space.moment[b] = before;
+    before += moment(b);
+  }
+  team.sync();
+}
+
 // space.plan is made and, if it has bins, space.before holds their prefix sums.
-template <class T, class Space, class Map>
-__device__ inline void solve_channel(const SolveCall& call, const Values<T>& values,
-                                     uint32_t channel, Space& space, Map& out) {
+template <class Team, class T, class Space, class Map>
+__device__ inline void solve_channel(const Team& team, const SolveCall& call,
+                                     const Values<T>& values, uint32_t channel, Space& space,
+                                     Map& out) {
   const Quantile& quantile = call.quantile;
   const ChannelPlan& plan = space.plan;
   const bool descending = plan.norm.scale < 0;
@@ -122,36 +111,33 @@ __device__ inline void solve_channel(const SolveCall& call, const Values<T>& val
     out.root_last[r] = static_cast<uint8_t>(root.last);
   }
 
-  LayerStats stats{};
-  stats.mean_in = call.norm_in.present ? plan.summary.mean : 0;
-  stats.var_in = plan.summary.variance;
-  const double n = static_cast<double>(values.n), levels = quantile.levels;
-  stats.mean_out = static_cast<double>(space.refine.level_sum) / n / levels;
-  stats.var_out = fmax(0.0, static_cast<double>(space.refine.square_sum) / n / levels / levels -
-                                stats.mean_out * stats.mean_out);
-  if (plan.how == kNotFinite) stats.mean_out = stats.var_out = nan("");
+  LayerStats stats = norm_stats(call, plan, values.n, static_cast<double>(space.refine.level_sum),
+                                static_cast<double>(space.refine.square_sum));
   __syncthreads();
   if (threadIdx.x == 0) {
-    const double scale = call.weight_out.at(channel, 1.0) / sqrt(stats.var_out + call.eps);
     out.map = plan.bins.map;
     out.how = plan.how;
     out.descending = descending;
     out.roots = roots;
-    out.out_scale = static_cast<float>(scale / levels);
-    out.out_shift = static_cast<float>(call.bias_out.at(channel, 0.0) - scale * stats.mean_out);
+    out.norm = OutNorm(call, channel, stats);
   }
-  if (call.context) write_context(space, values, call.context + channel * kContextBins);
+  if (call.context) write_context(team, space, values, call.context + channel * kContextBins);
   if (call.density) {
     int32_t* nodes = call.density + static_cast<int64_t>(channel) * Space::kNodes;
-    const LevelRule rule(quantile, negatives, plan.values - negatives);
     if (plan.how == kNotFinite || plan.values == 0) {
       for (int i = threadIdx.x; i < Space::kNodes; i += blockDim.x) nodes[i] = 0;
     } else {
-      EvenCounts counts{space.before, plan.bins.bins, plan.bins.split, plan.bins.z_first,
-                        plan.bins.z_width};
+      EvenCounts<unsigned long long> counts{space.before,    space.moment,      plan.bins.bins,
+                                            plan.bins.split, plan.bins.z_first, plan.bins.z_width};
       if (plan.how == kExact) counts = count_evenly(space, values, quantile.bandwidth);
+      if (!(counts.width > 0)) {  // one value: any bin around it
+        counts.width = quantile.bandwidth;
+        counts.first -= 0.5 * counts.width;
+      }
       __syncthreads();
-      pack_density(counts, rule, quantile, plan.norm, space.density, Space::kNodes, nodes, stats);
+      sum_moments(team, counts.bins, space);
+      pack_density(team, counts, negatives, plan.values, quantile, plan.norm, space.density,
+                   Space::kNodes, nodes, stats);
     }
   }
   if (threadIdx.x == 0) reinterpret_cast<LayerStats*>(call.stats)[channel] = stats;

@@ -87,9 +87,24 @@ struct Values {
   int64_t image_stride, place_stride;
   Divider spatial;
 
-  __device__ float operator[](uint32_t i) const {
+  __device__ const T* at(uint32_t i) const {
     const uint32_t image = spatial.quotient(i);
-    return to_float(data[image * image_stride + (i - image * spatial.divisor) * place_stride]);
+    return data + image * image_stride + (i - image * spatial.divisor) * place_stride;
+  }
+  __device__ float operator[](uint32_t i) const { return to_float(*at(i)); }
+};
+
+// One channel's results in any layout.
+template <class T>
+struct Results {
+  T* data;
+  int64_t channel_stride, image_stride, place_stride;
+  Divider spatial;
+
+  __device__ T& at(uint32_t channel, uint32_t i) const {
+    const uint32_t image = spatial.quotient(i);
+    return data[channel * channel_stride + image * image_stride +
+                (i - image * spatial.divisor) * place_stride];
   }
 };
 

@@ -69,7 +69,8 @@ __device__ inline int make_sides(Space& space, const Values<T>& values, const Qu
 
 // Equal bins of z over the thresholds' range, for the density of a channel without bins.
 template <class Space, class T>
-__device__ inline EvenCounts count_evenly(Space& space, const Values<T>& values, double bandwidth) {
+__device__ inline EvenCounts<unsigned long long> count_evenly(Space& space, const Values<T>& values,
+                                                              double bandwidth) {
   constexpr int kBins = Space::Limits::kBins - 32;
   const Norm& norm = space.plan.norm;
   // Tails are cut where no table would reach: well beyond the first and the last threshold.
@@ -81,7 +82,7 @@ __device__ inline EvenCounts count_evenly(Space& space, const Values<T>& values,
   const double a = norm.z(space.plan.summary.low), b = norm.z(space.plan.summary.high);
   const double low = fmax(fmax(fmin(a, b), z_of(space.refine.threshold[1]) - tail), -1e30);
   const double high = fmin(fmin(fmax(a, b), z_of(space.refine.threshold[reached]) + tail), 1e30);
-  EvenCounts counts;
+  EvenCounts<unsigned long long> counts;
   counts.width = fmax((high - low) / (kBins - 2), 1e-30);
   const bool zero_inside = low <= 0 && high >= 0;
   counts.first = zero_inside ? floor(low / counts.width) * counts.width : low;
@@ -89,6 +90,7 @@ __device__ inline EvenCounts count_evenly(Space& space, const Values<T>& values,
   counts.split =
       zero_inside ? static_cast<int>(rint(-counts.first / counts.width)) : (low >= 0 ? 0 : kBins);
   counts.before = space.before;
+  counts.moment = space.moment;
   for (int i = threadIdx.x; i <= kBins; i += blockDim.x) space.before[i] = 0;
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {

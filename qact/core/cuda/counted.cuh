@@ -1,0 +1,173 @@
+// Channels of very few values, one block each, ranked by counting.
+#pragma once
+
+#include "qact/core/cuda/small_call.cuh"
+
+namespace qact::core::cuda {
+
+template <class T>
+__device__ inline Partial summarise_block(const Values<T>& values, Partial* shared) {
+  const float shift = shift_of(values[0]);
+  Partial all;
+  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
+    const float v = values[i];
+    const double d = v - shift;
+    all.note(v);
+    all.sum += d;
+    all.square += d * d;
+  }
+  return merge_block(all, shared);
+}
+
+// Up to kCounted values: thread i ranks value i.
+inline constexpr int kCounted = 256;
+
+struct CountedSpace {
+  uint32_t key[kCounted];
+  float z[kCounted], weight[kCounted + 2];
+  uint32_t context[kContextBins];
+  ChannelPlan plan;
+  uint32_t zero, bound[2];
+  DensitySpace<kDensityNodes, 1> density;
+  Partial partial[kCounted / kWarp];
+};
+
+struct LevelSums {
+  unsigned long long negatives = 0, level = 0, square = 0;
+  float low = INFINITY, high = -INFINITY;
+
+  __device__ static LevelSums merge(const LevelSums& a, const LevelSums& b) {
+    LevelSums out;
+    out.negatives = a.negatives + b.negatives;
+    out.level = a.level + b.level;
+    out.square = a.square + b.square;
+    out.low = fminf(a.low, b.low);
+    out.high = fmaxf(a.high, b.high);
+    return out;
+  }
+};
+
+// sum_j w_j phi((at - z_j) / h) / h over the values and both bounds.
+__device__ inline float direct_density(const CountedSpace& space, uint32_t n, float at,
+                                       const Quantile& quantile) {
+  const float inverse = static_cast<float>(1 / quantile.bandwidth);
+  const float bound = static_cast<float>(quantile.bound);
+  float sum = 0;
+  const auto add = [&](float z, float weight) {
+    const float u = (at - z) * inverse;
+    sum += weight * __expf(-0.5f * u * u);
+  };
+  for (uint32_t j = 0; j < n; ++j) {
+    if (isfinite(space.z[j])) add(space.z[j], space.weight[j]);
+  }
+  add(-bound, space.weight[kCounted]);
+  add(bound, space.weight[kCounted + 1]);
+  return sum * 0.3989422804f * inverse;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, SolveCall solve) {
+  __shared__ Room<CountedSpace> space_room;
+  CountedSpace& space = space_room.value();
+  __shared__ Room<LevelSums, kCounted / kWarp> sums_shared_room;
+  LevelSums* const sums_shared = sums_shared_room.array();
+  const uint32_t channel = blockIdx.x, i = threadIdx.x;
+  const Quantile& quantile = solve.quantile;
+  Values<T> values = call.x;
+  values.data += channel * call.channel_stride;
+  const uint32_t n = values.n;
+  const bool inside = i < n;
+  const float x = inside ? values[i] : NAN;
+  const Partial all = summarise_block(values, space.partial);
+  if (i == 0) {
+    space.plan = make_plan(all, shift_of(values[0]), n, channel, solve.norm_in, quantile);
+    const Norm& norm = space.plan.norm;
+    if (norm.scale != 0) {
+      space.zero = key_of_z(norm, 0);
+      space.bound[0] = key_of_z(norm, -quantile.bound);
+      space.bound[1] = key_of_z(norm, quantile.bound);
+    } else {
+      space.zero = norm.shift >= 0 ? 0 : 1;
+      space.bound[0] = norm.shift >= -quantile.bound ? 0 : 1;
+      space.bound[1] = norm.shift >= quantile.bound ? 0 : 1;
+    }
+  }
+  __syncthreads();
+  const ChannelPlan& plan = space.plan;
+  const bool valid = inside && !isnan(x);
+  const uint32_t key = plan.norm.scale == 0 ? 0 : order_key(x, plan.norm.scale < 0);
+  space.key[i] = valid ? key : kNoKey;
+  const bool positive = key >= space.zero;
+  LevelSums count;
+  count.negatives = valid && !positive;
+  const uint32_t negatives = static_cast<uint32_t>(merge_block(count, sums_shared).negatives);
+  const LevelRule rule(quantile, negatives, plan.values - negatives);
+  uint32_t rank = 0;
+  for (uint32_t j = 0; j < n; ++j) rank += space.key[j] <= key;
+  const bool past = key >= space.bound[positive];
+  const int64_t own = static_cast<int64_t>(rank) - (positive ? negatives : 0) + past;
+  const int k = valid ? rule.level(positive, own) : 0;
+  const float z = static_cast<float>(plan.norm.z(x));
+  space.z[i] = valid ? z : INFINITY;
+  space.weight[i] = static_cast<float>(rule.weight(positive));
+  if (i == 0) {
+    space.weight[kCounted] = static_cast<float>(rule.weight(false));
+    space.weight[kCounted + 1] = static_cast<float>(rule.weight(true));
+  }
+  LevelSums sums;
+  sums.level = k;
+  sums.square = static_cast<unsigned long long>(k) * k;
+  const double cumulative = rule.cumulative(positive, own);
+  constexpr double kShare = 1.0 / 256;
+  if (valid && isfinite(z) && cumulative > kShare) sums.low = z;
+  if (valid && isfinite(z) && 1 - cumulative + rule.weight(positive) > kShare) sums.high = z;
+  sums = merge_block(sums, sums_shared);
+
+  LayerStats stats =
+      norm_stats(solve, plan, n, static_cast<double>(sums.level), static_cast<double>(sums.square));
+  if (inside) {
+    write_value(call, solve, channel, i, x, k, OutNorm(solve, channel, stats));
+    if (call.plain && call.density.data) {
+      const float f = isnan(x) ? x : (isinf(x) ? 0.0f : direct_density(space, n, z, quantile));
+      call.density.at(channel, i) = from_float<T>(f);
+    }
+  }
+  if (solve.context) {
+    space.context[i] = 0;
+    __syncthreads();
+    if (valid && plan.how != kNotFinite) atomicAdd(&space.context[context_bin(z)], 1u);
+    __syncthreads();
+    solve.context[channel * kContextBins + i] = space.context[i] * kContextUnit;
+  }
+  if (solve.density && !call.plain) {
+    int32_t* nodes = solve.density + channel * kDensityNodes;
+    if (plan.how == kNotFinite) {
+      nodes[i] = 0;
+    } else {
+      const double a = plan.norm.z(all.low), b = plan.norm.z(all.high);
+      DensityRange range{fmin(a, b), fmax(a, b), false};
+      const double h = quantile.bandwidth;
+      if ((range.high - range.low) / h * kPerBandwidth + 8 > kDensityNodes) {
+        constexpr double kFalloff = 4, kMost = 1000;
+        const double low = fmax(range.low, sums.low - kFalloff * h);
+        const double high = fmin(fmin(range.high, sums.high + kFalloff * h), low + kMost * h);
+        range = {low, high, low > range.low || high < range.high};
+      }
+      const DensityGrid grid(range, h);
+      for (int node = i; node < grid.kept; node += blockDim.x) {
+        const float at = static_cast<float>((grid.first + node * grid.step()) * grid.spacing);
+        float density = direct_density(space, n, at, quantile);
+        if (range.clipped && node == 0) density = lone_density(rule.weight(range.low >= 0), h);
+        if (range.clipped && node == grid.kept - 1) {
+          density = lone_density(rule.weight(range.high >= 0), h);
+        }
+        space.density.node[node] = density;
+      }
+      __syncthreads();
+      pack_nodes(Team<kCounted>(), space.density, grid, plan.norm, nodes, stats);
+    }
+  }
+  if (solve.stats && i == 0) reinterpret_cast<LayerStats*>(solve.stats)[channel] = stats;
+}
+
+}  // namespace qact::core::cuda

@@ -1,0 +1,31 @@
+// What the kernels for short channels are given, and how they write.
+#pragma once
+
+#include "qact/core/cuda/forward.cuh"
+
+namespace qact::core::cuda {
+
+template <class T>
+struct SmallCall {
+  Values<T> x;
+  int64_t channel_stride;
+  Results<T> y;
+  Results<uint8_t> level;  // fused layer only
+  Results<T> density;      // plain operator only, optional
+  bool plain;
+};
+
+template <class T>
+__device__ inline void write_value(const SmallCall<T>& call, const SolveCall& solve,
+                                   uint32_t channel, uint32_t i, float x, int k,
+                                   const OutNorm& norm) {
+  if (!call.plain) {
+    call.y.at(channel, i) = from_float<T>(k * norm.scale + norm.shift);
+    call.level.at(channel, i) = static_cast<uint8_t>(k);
+  } else {
+    call.y.at(channel, i) = from_float<T>(
+        isnan(x) ? x : __fdiv_rn(static_cast<float>(k), static_cast<float>(solve.quantile.levels)));
+  }
+}
+
+}  // namespace qact::core::cuda

@@ -1,0 +1,96 @@
+// Which layers are small, and the launches of their forward direction.
+#pragma once
+
+#include "qact/core/cuda/counted.cuh"
+#include "qact/core/cuda/cuda.h"
+#include "qact/core/cuda/launch.cuh"
+#include "qact/core/cuda/small.cuh"
+
+namespace qact::core::cuda {
+
+// Channels of at most so many values are settled by one block; longer ones in rows too, if there
+// are enough of them to occupy the device.
+inline constexpr int64_t kOneBlock = 8192, kLongBlock = 32768, kManyChannels = 96;
+inline constexpr int kSmallGroup = 4;  // channels of a block in columns
+
+inline bool counted(const Shape& shape, const Quantile& quantile) {
+  return shape.context_size() <= kCounted && quantile.exact_for(shape.context_size());
+}
+
+// Whether blocks can take a tensor's channels as they lie: one in rows, or kSmallGroup in columns.
+inline bool one_block(const Shape& shape, const View& x, const View& y) {
+  const int64_t n = shape.context_size();
+  const int bytes = x.dtype == DType::f32 ? 4 : 2;
+  const auto both_pack = [&](int size) {
+    return packs(shape, x, size, bytes) && packs(shape, y, size, bytes);
+  };
+  if (order_of(shape, x) == Order::columns) return n <= kOneBlock && both_pack(kSmallGroup);
+  return n <= kOneBlock ||
+         (n <= kLongBlock && shape.channels >= kManyChannels && both_pack(16 / bytes));
+}
+
+inline bool small(const LayerForward& call) {
+  if (counted(call.shape, call.quantile)) return true;
+  return one_block(call.shape, call.x, call.y) &&
+         (call.quantile.levels <= Short::kLevels ||
+          (order_of(call.shape, call.x) == Order::rows && call.shape.context_size() <= kOneBlock));
+}
+
+// The level bytes, in the order of x.
+inline Results<uint8_t> level_results(const Shape& shape, const View& x, uint8_t* level) {
+  if (order_of(shape, x) == Order::columns) {
+    return {level, 1, shape.spatial * shape.channels, shape.channels,
+            Divider(static_cast<uint32_t>(shape.spatial))};
+  }
+  return {level, shape.context_size(), shape.spatial, 1,
+          Divider(static_cast<uint32_t>(shape.spatial))};
+}
+
+template <class T>
+SmallCall<T> small_call(const LayerForward& call) {
+  SmallCall<T> out;
+  out.x = values_of<T>(call.shape, call.x);
+  out.channel_stride = call.x.channel_stride;
+  out.y = results_of<T>(call.shape, call.y);
+  out.level = level_results(call.shape, call.x, call.level);
+  out.density = {};
+  out.plain = false;
+  return out;
+}
+
+template <class T>
+void run_counted(const char* what, const Shape& shape, const SmallCall<T>& call,
+                 const SolveCall& solve, const Stream& stream) {
+  launch(what, forward_counted<T>, dim3(static_cast<unsigned>(shape.channels)), kCounted, 0,
+         static_cast<cudaStream_t>(stream.handle), call, solve);
+}
+
+template <class T>
+void run_small(const char* what, const LayerForward& call, const SolveCall& solve,
+               const Stream& stream) {
+  const auto run = [&]<class Limit, int kSize, int kGroup, int kBlock, int kPacks>() {
+    launch(what, forward_small<T, Limit, kSize, kGroup, kBlock, kPacks>,
+           dim3(static_cast<unsigned>(call.shape.channels / kGroup)), kBlock,
+           sizeof(SmallSpace<Limit, kGroup, kBlock>), static_cast<cudaStream_t>(stream.handle),
+           small_call<T>(call), solve);
+  };
+  constexpr int kSize = 16 / sizeof(T);
+  const int64_t n = call.shape.context_size();
+  const bool brief = n <= 2048, packed = packs(call.shape, call.x, kSize, sizeof(T)) &&
+                                         packs(call.shape, call.y, kSize, sizeof(T));
+  if (order_of(call.shape, call.x) == Order::columns) {
+    brief ? run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 2>()
+          : run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 0>();
+  } else if (n > kOneBlock) {
+    run.template operator()<Long, kSize, 1, 1024, 0>();
+  } else if (call.quantile.levels > Short::kLevels) {
+    run.template operator()<Long, 1, 1, 512, 0>();
+  } else if (packed) {
+    brief ? run.template operator()<Short, kSize, 1, 256, 8 / kSize>()
+          : run.template operator()<Short, kSize, 1, 512, 16 / kSize>();
+  } else {
+    run.template operator()<Short, 1, 1, 512, 0>();
+  }
+}
+
+}  // namespace qact::core::cuda
