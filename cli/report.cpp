@@ -123,7 +123,9 @@ void run_report(const ReportCommand& command) {
   if (command.output.has_parent_path()) fs::create_directories(command.output.parent_path());
   results::write_atomically(command.output, report::make_page(command.title, rows));
   if (command.summary) {
-    for (const report::Group& group : report::groups(rows)) {
+    const std::vector<report::Group> groups = report::groups(rows);
+    for (const report::Group& group : groups) {
+      if (groups.size() > 1) std::printf("%s\n", group.title().c_str());
       for (const std::string& line : report::verdict(group)) std::printf("%s\n", line.c_str());
     }
   }

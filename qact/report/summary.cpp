@@ -70,20 +70,26 @@ Table summary_table(const Group& group) {
   return table;
 }
 
+// Of every placement.
 std::vector<std::string> verdict(const Group& group) {
-  const Curve* ours = group.first("qact", "batch");
-  if (!ours || group.distortions.empty()) return {};
-  std::vector<std::string> lines = {
-      ours->label + ": " + fixed(100 * ours->mean("accuracy", 0, group.distortions), 1) +
-      " % of the undistorted images, " +
-      fixed(100 * ours->mean("accuracy", group.most, group.distortions), 1) + " % at severity " +
-      std::to_string(group.most) + "."};
-  for (const char* mode : {"tracked", "batch"}) {
-    const Curve* rival = group.first("relu", mode);
-    if (rival) lines.push_back(against(*ours, *rival, group));
+  std::vector<std::string> lines;
+  if (group.distortions.empty()) return lines;
+  bool toned = false;
+  for (const Curve& ours : group.curves) {
+    const Setting& s = ours.setting;
+    if (s.activation != "qact" || s.mode != "batch" || !group.is_usual(s)) continue;
+    const auto percent = [&](int severity) {
+      return fixed(100 * ours.mean("accuracy", severity, group.distortions), 1);
+    };
+    lines.push_back(ours.label + ": " + percent(0) + " % of the undistorted images, " +
+                    percent(group.most) + " % at severity " + std::to_string(group.most) + ".");
+    for (const char* mode : {"tracked", "batch"}) {
+      const Curve* rival = group.first("relu", mode);
+      if (rival) lines.push_back(against(ours, *rival, group));
+    }
+    toned |= std::isfinite(ours.mean("accuracy", group.most, {kTone}));
   }
-  const double toned = ours->mean("accuracy", group.most, {kTone});
-  if (std::isfinite(toned)) lines.push_back(under_tone(group));
+  if (toned) lines.push_back(under_tone(group));
   return lines;
 }
 
