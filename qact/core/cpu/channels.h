@@ -50,8 +50,8 @@ void for_each_tile(const TilePlan& plan, int64_t group, const Visit& visit) {
 }
 
 // The channels that take every step together: a group's tile is packed for all of them, but
-// where a single tile holds all values, one channel at a time keeps its tables in the cache.
-inline int64_t channels_at_once(const TilePlan& plan) { return plan.tiles == 1 ? 1 : plan.group; }
+// where all tiles are kept, one channel at a time keeps its tables in the cache.
+inline int64_t channels_at_once(const TilePlan& plan) { return plan.keeps ? 1 : plan.group; }
 
 template <class Real>
 EachStrip<Real> strips_of(Strips<Real>& x, const TilePlan& plan, int64_t group, int64_t g) {

@@ -27,7 +27,7 @@ class Forward {
         plan_(plan),
         kernels_(tensor_kernels<Real>(simd)),
         tables_(table_kernels(simd)),
-        x_(call.x, plan, kernels_),
+        x_(call.x, plan, kernels_, /*keeps=*/true),
         y_(call.y, plan, kernels_),
         bins_(channels_at_once(plan)),
         channels_(channels_at_once(plan)),
@@ -262,7 +262,7 @@ class Forward {
 }  // namespace
 
 void layer_forward(const LayerForward& call, const Execution& execution) {
-  const TilePlan plan(call.shape, call.x);
+  const TilePlan plan(call.shape, call.x, /*reread=*/1);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
       Forward<Real> forward(call, plan, execution.simd);

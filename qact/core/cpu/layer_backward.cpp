@@ -31,8 +31,8 @@ class Backward {
       : call_(call),
         plan_(plan),
         kernels_(tensor_kernels<Real>(simd)),
-        grad_y_(call.grad_y, plan, kernels_),
-        x_(call.x, plan, kernels_),
+        grad_y_(call.grad_y, plan, kernels_, /*keeps=*/true),
+        x_(call.x, plan, kernels_, /*keeps=*/true),
         grad_x_(call.grad_x, plan, kernels_),
         keeps_density_(plan.tiles == 1 && grad_y_.packed() && x_.packed() && grad_x_.packed()),
         sums_(plan.group),
@@ -148,7 +148,7 @@ class Backward {
 }  // namespace
 
 void layer_backward(const LayerBackward& call, const Execution& execution) {
-  const TilePlan plan(call.shape, call.x);
+  const TilePlan plan(call.shape, call.x, /*reread=*/2);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
       Backward<Real> backward(call, plan, execution.simd);

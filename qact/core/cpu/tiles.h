@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
@@ -18,9 +19,12 @@
 namespace qact::core::cpu {
 
 struct TilePlan {
-  static constexpr int64_t kGroup = 16;      // the most channels taken together
-  static constexpr int64_t kRun = 256;       // values that make a long run
-  static constexpr int64_t kValues = 65536;  // the most values of a group's tile
+  static constexpr int64_t kGroup = 16;       // the most channels taken together
+  static constexpr int64_t kRun = 256;        // values that make a long run
+  static constexpr int64_t kLongRun = 2048;   // where memory itself is read in every pass
+  static constexpr int64_t kValues = 65536;   // the most values of a group's tile
+  static constexpr int64_t kCache = 1 << 20;  // bytes that stay near from pass to pass,
+  static constexpr int64_t kNear = 1 << 18;   // so near that a copy pays by itself
 
   Shape shape;
   int64_t group;  // channels taken together
@@ -28,17 +32,27 @@ struct TilePlan {
   int64_t length;  // the longest tile
   int64_t tiles;
   bool by_image;  // every tile lies within one image
+  bool keeps;     // a group is packed once for all passes
 
-  TilePlan(const Shape& s, const View& x) : shape(s) {
+  // `reread` tensors are read in more than one pass.
+  TilePlan(const Shape& s, const View& x, int64_t reread = 0) : shape(s) {
     const bool innermost =
         x.channel_stride == 1 && s.channels > 1 && (s.spatial == 1 || x.spatial_stride != 1);
-    by_image = !innermost && s.spatial >= kRun;
-    group = innermost ? kGroup : std::clamp<int64_t>(kRun / s.spatial, 1, kGroup);
-    group = std::min(group, s.channels);
+    const int64_t bytes = reread * s.context_size() * (x.dtype == DType::f64 ? 8 : 4);
+    const bool converted = x.dtype == DType::bf16 || x.dtype == DType::f16;
+    by_image =
+        !innermost && s.spatial >= kRun && (reread == 0 || bytes > (converted ? kCache : kNear));
+    keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= kCache;
+    const int64_t run = reread > 0 && !keeps && !by_image ? kLongRun : kRun;
+    group = innermost ? kGroup : std::clamp<int64_t>(run / s.spatial, 1, kGroup);
+    if (keeps) group = std::min(group, kCache / bytes);
     groups = (s.channels + group - 1) / group;
-    const int64_t run = by_image ? s.spatial : s.context_size();
-    length = std::min(run, std::min(kLongestStrip, kValues / group));
-    tiles = ((run + length - 1) / length) * (by_image ? s.batch : 1);
+    if (!innermost) group = (s.channels + groups - 1) / groups;
+    group = std::min(group, s.channels);
+    const int64_t whole = by_image ? s.spatial : s.context_size();
+    length = std::min(whole, std::min(kLongestStrip, kValues / group));
+    if (s.spatial < length) length -= length % s.spatial;  // images in one piece
+    tiles = ((whole + length - 1) / length) * (by_image ? s.batch : 1);
   }
 
   int64_t first_channel(int64_t g) const { return g * group; }
@@ -61,22 +75,26 @@ struct TilePlan {
 template <class Real>
 class Strips {
  public:
-  Strips(const View& view, const TilePlan& plan, const TensorKernels<Real>& kernels)
+  // `keeps`: all tiles of a group, where the plan does.
+  Strips(const View& view, const TilePlan& plan, const TensorKernels<Real>& kernels,
+         bool keeps = false)
       : view_(view), plan_(plan), kernels_(kernels) {
     same_type_ = view.dtype == (std::is_same_v<Real, double> ? DType::f64 : DType::f32);
     direct_ = same_type_ && plan.by_image && view.spatial_stride == 1;
-    if (!direct_ && view) buffer_.resize(plan.group * pitch());
+    held_.resize(keeps && plan.keeps ? plan.tiles : 1, -1);
+    if (!direct_ && view) buffer_.resize(held_.size() * plan.group * pitch());
   }
 
   // The strip of the g-th channel in the group, ready to be read.
   const Real* load(int64_t group, int64_t tile, int64_t g) {
     if (direct_) return at(group, tile);
-    if (loaded_group_ != group || loaded_tile_ != tile) {
-      move<Way::in>(group, tile);
-      loaded_group_ = group;
-      loaded_tile_ = tile;
+    const int64_t slot = tile % held_.size(), wanted = group * plan_.tiles + tile;
+    Real* strips = buffer_.data() + slot * plan_.group * pitch();
+    if (held_[slot] != wanted) {
+      move<Way::in>(group, tile, strips);
+      held_[slot] = wanted;
     }
-    return buffer_.data() + g * pitch();
+    return strips + g * pitch();
   }
 
   // The strip to write to; store() puts a whole group's strips in place.
@@ -84,7 +102,7 @@ class Strips {
     return direct_ ? at(group, tile) : buffer_.data() + g * pitch();
   }
   void store(int64_t group, int64_t tile) {
-    if (!direct_) move<Way::out>(group, tile);
+    if (!direct_) move<Way::out>(group, tile, buffer_.data());
   }
 
   // From strip to strip, where they are copies.
@@ -103,7 +121,7 @@ class Strips {
       write(at(group, tile), runs(group, tile));
     } else {
       write(buffer_.data(), RunBlock{1, channels, size, 0, pitch(), 0});
-      move<Way::out>(group, tile);
+      move<Way::out>(group, tile, buffer_.data());
     }
   }
 
@@ -157,27 +175,27 @@ class Strips {
   }
 
   template <Way kWay>
-  void move(int64_t group, int64_t tile) {
+  void move(int64_t group, int64_t tile, Real* strips) {
     if (in_runs(tile)) {
       if constexpr (kWay == Way::in) {
-        kernels_.pack(at(group, tile), runs(group, tile), buffer_.data());
+        kernels_.pack(at(group, tile), runs(group, tile), strips);
       } else {
-        kernels_.unpack(buffer_.data(), runs(group, tile), at(group, tile));
+        kernels_.unpack(strips, runs(group, tile), at(group, tile));
       }
     } else if (same_type_) {
-      move_each<kWay, Real>(group, tile);
+      move_each<kWay, Real>(group, tile, strips);
     } else if constexpr (std::is_same_v<Real, float>) {
       if (view_.dtype == DType::bf16) {
-        move_each<kWay, bfloat16_bits>(group, tile);
+        move_each<kWay, bfloat16_bits>(group, tile, strips);
       } else {
-        move_each<kWay, half_bits>(group, tile);
+        move_each<kWay, half_bits>(group, tile, strips);
       }
     }
   }
 
   // Value by value, for any type and any strides.
   template <Way kWay, class Stored>
-  void move_each(int64_t group, int64_t tile) {
+  void move_each(int64_t group, int64_t tile, Real* to) {
     const int64_t channels = plan_.channels_of(group), size = plan_.size(tile);
     const auto copy = [](Stored& stored, Real& strip) {
       if constexpr (std::is_same_v<Stored, Real>) {
@@ -192,7 +210,7 @@ class Strips {
       const int64_t place = (plan_.start(tile) + i) % plan_.shape.spatial;
       const int64_t run = std::min(plan_.shape.spatial - place, size - i);
       Stored* first = at<Stored>(group, tile, i);
-      Real* strips = buffer_.data() + i;
+      Real* strips = to + i;
       if (view_.channel_stride == 1) {
         for (int64_t r = 0; r < run; ++r) {
           Stored* row = first + r * view_.spatial_stride;
@@ -215,7 +233,7 @@ class Strips {
   bool same_type_ = true;
   bool direct_ = false;
   AlignedVector<Real> buffer_;
-  int64_t loaded_group_ = -1, loaded_tile_ = -1;
+  std::vector<int64_t> held_;  // the tiles in the buffer, counted over all groups
 };
 
 }  // namespace qact::core::cpu
