@@ -68,9 +68,9 @@ void level_bytes(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t*
   for (; i < n; ++i) level[i] = (uint8_t)levels[bin[i]];
   uint32_t sum = 0, square = 0;  // of at most kLongestStrip bytes
   for (i = 0; i < n; ++i) {
-    const int16_t k = level[i];
-    sum += (uint32_t)k;
-    square += (uint32_t)(k * k);
+    const uint16_t k = level[i];
+    sum += k;
+    square += (uint16_t)(k * k);
   }
   sums.k += sum;
   sums.square += square;

@@ -136,6 +136,20 @@ inline IntVec<Real> less_equal(const Vec<Real>& a, const Vec<Real>& b) {
 
 template <class Real>
 inline IntVec<Real> floor(const Vec<Real>& v) {
+#if defined(__AVX512F__)
+  constexpr int kDown = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+  if constexpr (sizeof(Real) == 4) {
+    return {{(typename IntVec<Real>::Part)_mm512_cvt_roundps_epi32((__m512)v.part[0], kDown)}};
+  } else {
+    return {{(typename IntVec<Real>::Part)_mm512_cvt_roundpd_epi32((__m512d)v.part[0], kDown)}};
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(Real) == 4) {
+    return each<IntVec<Real>>([&](int p) {
+      return (typename IntVec<Real>::Part)_mm256_cvttps_epi32(_mm256_floor_ps((__m256)v.part[p]));
+    });
+  }
+#endif
   const IntVec<Real> whole = truncate<Real>(v);
   const Vec<Real> back = to_real<Real>(whole);
   return each<IntVec<Real>>([&](int p) {
