@@ -47,9 +47,18 @@ void count_bins(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, A
 }
 
 // Without a branch: where the marked ones are has no pattern.
-int64_t marked_places(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t* place) {
-  int64_t found = 0;
-  for (int64_t i = 0; i < n; ++i) {
+int64_t marked_places(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
+                      int32_t* place) {
+  int64_t found = 0, i = 0;
+#if defined(__AVX512BW__)
+  if (bins <= MarkedBins::kMost) {
+    const MarkedBins marked(marks, bins);
+    for (; i + 32 <= n; i += 32) found += marked.find(bin + i, (int32_t)i, place + found);
+  }
+#else
+  (void)bins;
+#endif
+  for (; i < n; ++i) {
     place[found] = (int32_t)i;
     found += marks[bin[i]] >= 0;
   }

@@ -36,7 +36,7 @@ void HeavyBins<Real>::mark(const Work& work) {
   const BinPlan<Real>& plan = work.bins.plan;
   heavy_.clear();
   found_.resize(plan.bins);
-  marks_.resize(std::max<size_t>(marks_.size(), plan.bins), -1);
+  marks_.resize(std::max(marks_.size(), padded(plan.bins)), -1);
   for (const bool positive : {false, true}) {
     const int32_t begin = positive ? plan.split : 0, end = positive ? plan.bins : plan.split;
     const int32_t limit = work.rule.half_level(positive);
@@ -57,7 +57,8 @@ void HeavyBins<Real>::collect(const Work& work) {
   work.each_strip([&](const Real* x, int64_t n) {
     place_.resize(std::max<size_t>(place_.size(), n));
     const uint16_t* bin = work.bins.find(work.kernels, x, n);
-    const int64_t found = work.tables.marked_places(bin, n, marks_.data(), place_.data());
+    const int64_t found =
+        work.tables.marked_places(bin, n, marks_.data(), work.bins.plan.bins, place_.data());
     for (int64_t i = 0; i < found; ++i) {
       const int32_t place = place_[i], mark = marks_[bin[place]];
       const Real t = work.bins.plan.map.t(x[place]);

@@ -7,6 +7,7 @@ namespace qact::core::cpu {
 template <class Real>
 void Histogram<Real>::clear(int64_t n) {
   total_ = static_cast<int32_t>(n);
+  all_found_ = false;
   count.assign(padded(plan.bins + 1), 0);
   odd_.assign(n < kLongChannel ? 0 : count.size(), 0);
 }

@@ -25,13 +25,14 @@ struct Histogram {
   }
   void finish(const TableKernels& tables);
 
-  // The bins of a strip's values; they stay here until the next strip's are looked for.
+  // The bins of a strip's values. Those of a channel's only strip are found once.
   const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t n) {
+    if (all_found_) return found_.data();
     found_.resize(std::max<size_t>(found_.size(), n));
     kernels.find_bins(x, n, plan.map, found_.data());
+    all_found_ = n == total_;
     return found_.data();
   }
-  const uint16_t* found() const { return found_.data(); }
 
   int32_t total() const { return total_; }
 
@@ -39,6 +40,7 @@ struct Histogram {
   uint32_t* odd() { return odd_.empty() ? count.data() : odd_.data(); }
 
   int32_t total_ = 0;
+  bool all_found_ = false;
   AlignedVector<uint32_t> odd_;
   AlignedVector<uint16_t> found_;
 };

@@ -164,8 +164,10 @@ struct TableKernels {
   // A strip's bins, counted into two histograms in turn, so that equal neighbours do not wait
   // for each other. The two may be one and the same.
   void (*count_bins)(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, Ahead& next);
-  // The places of a strip's values in marked bins. Returns how many; place has room for n.
-  int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t* place);
+  // The places of a strip's values in marked bins: marks[bin] >= 0. Returns how many; place has
+  // room for n.
+  int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
+                           int32_t* place);
   // A strip's levels by bin, as bytes, and their sums.
   void (*level_bytes)(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t* level,
                       LevelSums& sums, Ahead& written);

@@ -223,10 +223,7 @@ class Forward {
     uint8_t* out = level(group, g, tile);
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
-      // A single tile's bins are still there from counting them.
-      Histogram<Real>& bins = bins_of(g).bins;
-      const uint16_t* found =
-          plan_.tiles == 1 ? bins.found() : bins.find(kernels_, x_.load(group, tile, g), size);
+      const uint16_t* found = bins_of(g).bins.find(kernels_, x_.load(group, tile, g), size);
       tables_.level_bytes(found, size, bins_of(g).levels(), out, channel.sums, written);
       for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, int32_t level) {
         channel.sums.remove(out[i]);
