@@ -154,11 +154,10 @@ void quantiles(const Quantiles& call, const Execution& execution) {
       Strips<Real> x(call.x, plan, tensor_kernels<Real>(execution.simd));
       for (int64_t group = begin; group < end; ++group) {
         std::vector<SortedContext<Real>> contexts(plan.channels_of(group));
-        for_each_tile(plan, {0, plan.channels_of(group)},
-                      [&](int64_t tile, int64_t size, int64_t g) {
-                        const Real* strip = x.load(group, tile, g);
-                        contexts[g].values.insert(contexts[g].values.end(), strip, strip + size);
-                      });
+        for_each_tile(plan, group, [&](int64_t tile, int64_t size, int64_t g) {
+          const Real* strip = x.load(group, tile, g);
+          contexts[g].values.insert(contexts[g].values.end(), strip, strip + size);
+        });
         for (size_t g = 0; g < contexts.size(); ++g) {
           contexts[g].sort();
           const int64_t channel = plan.first_channel(group) + static_cast<int64_t>(g);

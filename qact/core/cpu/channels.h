@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 
 #include "qact/core/cpu/binned.h"
 #include "qact/core/cpu/kernels.h"
@@ -25,6 +26,7 @@ void with_real(DType dtype, const Run& run) {
 template <class Body>
 void for_each_group(const TilePlan& plan, const Execution& execution, const Body& body) {
   constexpr int64_t kValuesPerThread = 32768;
+  if (plan.groups == 1) return body(0, 1);  // whose blocks may be shared
   const int64_t values = std::max<int64_t>(1, plan.shape.context_size() * plan.group);
   execution.run(plan.groups, std::max<int64_t>(1, kValuesPerThread / values), body);
 }
@@ -34,19 +36,40 @@ struct ChannelRange {
   int64_t begin, end;
 };
 
-// visit(tile, size, g) for every tile and each of some channels of a group,
+struct TileRange {
+  int64_t begin, end;
+};
+
+// visit(tile, size, g) for some tiles and each of some channels of a group,
 template <class Visit>
-void for_each_tile(const TilePlan& plan, const ChannelRange& channels, const Visit& visit) {
-  for (int64_t tile = 0; tile < plan.tiles; ++tile) {
+void for_each_tile(const TilePlan& plan, const TileRange& tiles, const ChannelRange& channels,
+                   const Visit& visit) {
+  for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
     const int64_t size = plan.size(tile);
     for (int64_t g = channels.begin; g < channels.end; ++g) visit(tile, size, g);
   }
 }
 
-// or of all.
+// or for all.
 template <class Visit>
 void for_each_tile(const TilePlan& plan, int64_t group, const Visit& visit) {
-  for_each_tile(plan, ChannelRange{0, plan.channels_of(group)}, visit);
+  for_each_tile(plan, {0, plan.tiles}, {0, plan.channels_of(group)}, visit);
+}
+
+// work(block, tiles, strips...) for every block of a group's tiles. Where there are several, each
+// thread gets strips of its own.
+template <class Work, class... Strips>
+void for_each_block(const TilePlan& plan, const Execution& execution, const Work& work,
+                    Strips&... own) {
+  if (plan.blocks == 1) return work(0, TileRange{0, plan.tiles}, own...);
+  execution.run(plan.blocks, 1, [&](int64_t begin, int64_t end) {
+    const auto run = [&](auto... strips) {
+      for (int64_t block = begin; block < end; ++block) {
+        work(block, TileRange{plan.first_tile(block), plan.first_tile(block + 1)}, strips...);
+      }
+    };
+    run(own.another()...);
+  });
 }
 
 // The channels that take every step together: a group's tile is packed for all of them, but
@@ -69,6 +92,16 @@ void start_moments(Moments<Real>& state, Real shift) {
     state.sum[l] = state.square[l] = 0;
     state.low[l] = std::numeric_limits<Real>::infinity();
     state.high[l] = -std::numeric_limits<Real>::infinity();
+  }
+}
+
+template <class Real>
+void add_moments(Moments<Real>& state, const Moments<Real>& more) {
+  for (int l = 0; l < kLanes<Real>; ++l) {
+    state.sum[l] += more.sum[l];
+    state.square[l] += more.square[l];
+    state.low[l] = std::min(state.low[l], more.low[l]);
+    state.high[l] = std::max(state.high[l], more.high[l]);
   }
 }
 
@@ -96,15 +129,22 @@ Summary<Real> finish_moments(const Moments<Real>& state, int64_t n, bool& imprec
 
 template <class Real>
 void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,
-               int64_t group, std::vector<Summary<Real>>& summaries) {
+               int64_t group, std::vector<Summary<Real>>& summaries,
+               const Execution& execution = {}) {
   const int64_t channels = plan.channels_of(group), n = plan.shape.context_size();
-  std::vector<Moments<Real>> state(channels);
-  for (int64_t g = 0; g < channels; ++g) start_moments(state[g], x.load(group, 0, g)[0]);
-  for_each_tile(plan, group, [&](int64_t tile, int64_t size, int64_t g) {
-    kernels.moments(x.load(group, tile, g), size, state[g]);
-  });
+  std::vector<Moments<Real>> state(plan.blocks * channels);
+  for (int64_t i = 0; i < plan.blocks * channels; ++i) {
+    start_moments(state[i], x.load(group, 0, i % channels)[0]);
+  }
+  const auto add = [&](int64_t block, const TileRange& tiles, Strips<Real>& strips) {
+    for_each_tile(plan, tiles, {0, channels}, [&](int64_t tile, int64_t size, int64_t g) {
+      kernels.moments(strips.load(group, tile, g), size, state[block * channels + g]);
+    });
+  };
+  for_each_block(plan, execution, add, x);
   summaries.resize(channels);
   for (int64_t g = 0; g < channels; ++g) {
+    for (int64_t b = 1; b < plan.blocks; ++b) add_moments(state[g], state[b * channels + g]);
     bool imprecise = false;
     summaries[g] = finish_moments(state[g], n, imprecise);
     if (!imprecise || !summaries[g].finite()) continue;
@@ -130,7 +170,7 @@ void for_each_exception(const std::vector<Exception>& all, int64_t start, int64_
 template <class Real>
 void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
                 const TilePlan& plan, Strips<Real>& x, int64_t group, const ChannelRange& channels,
-                std::vector<BinnedChannel<Real>>& bins) {
+                std::vector<BinnedChannel<Real>>& bins, const Execution& execution = {}) {
   bool any = false;
   for (int64_t g = channels.begin; g < channels.end; ++g) {
     Histogram<Real>& histogram = bins[g - channels.begin].bins;
@@ -138,12 +178,28 @@ void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
     any |= histogram.plan.bins > 0;
   }
   if (!any) return;
-  for_each_tile(plan, channels, [&](int64_t tile, int64_t size, int64_t g) {
-    Histogram<Real>& histogram = bins[g - channels.begin].bins;
-    if (histogram.plan.bins == 0) return;
-    Ahead next = x.ahead(group + 1, tile, g, /*tensors=*/3);
-    histogram.add(kernels, tables, x.load(group, tile, g), size, next);
-  });
+  const auto count = [&](const TileRange& tiles, Strips<Real>& strips, const auto& histogram_of) {
+    for_each_tile(plan, tiles, channels, [&](int64_t tile, int64_t size, int64_t g) {
+      Histogram<Real>& histogram = histogram_of(g - channels.begin);
+      if (histogram.plan.bins == 0) return;
+      Ahead next = strips.ahead(group + 1, tile, g, /*tensors=*/3);
+      histogram.add(kernels, tables, strips.load(group, tile, g), size, next);
+    });
+  };
+  const auto shared = [&](int64_t i) -> Histogram<Real>& { return bins[i].bins; };
+  if (plan.blocks == 1) return count({0, plan.tiles}, x, shared);
+  std::mutex adding;
+  const auto count_block = [&](int64_t, const TileRange& tiles, Strips<Real>& strips) {
+    std::vector<Histogram<Real>> own(channels.end - channels.begin);
+    for (size_t i = 0; i < own.size(); ++i) {
+      own[i].plan = shared(i).plan;
+      own[i].clear(plan.shape.context_size());
+    }
+    count(tiles, strips, [&](int64_t i) -> Histogram<Real>& { return own[i]; });
+    const std::lock_guard lock(adding);
+    for (size_t i = 0; i < own.size(); ++i) shared(i).add(tables, own[i]);
+  };
+  for_each_block(plan, execution, count_block, x);
 }
 
 }  // namespace qact::core::cpu

@@ -56,7 +56,8 @@ void HeavyBins<Real>::collect(const Work& work) {
   int64_t start = 0;
   work.each_strip([&](const Real* x, int64_t n) {
     place_.resize(std::max<size_t>(place_.size(), n));
-    const uint16_t* bin = work.bins.find(work.kernels, x, n);
+    alignas(64) uint16_t room[kLongestStrip];
+    const uint16_t* bin = work.bins.find(work.kernels, x, n, room);
     const int64_t found =
         work.tables.marked_places(bin, n, marks_.data(), work.bins.plan.bins, place_.data());
     for (int64_t i = 0; i < found; ++i) {

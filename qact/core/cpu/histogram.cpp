@@ -13,6 +13,12 @@ void Histogram<Real>::clear(int64_t n) {
 }
 
 template <class Real>
+void Histogram<Real>::add(const TableKernels& tables, const Histogram& other) {
+  tables.add_counts(count.data(), other.count.data(), plan.bins);
+  if (!odd_.empty()) tables.add_counts(odd_.data(), other.odd_.data(), plan.bins);
+}
+
+template <class Real>
 void Histogram<Real>::finish(const TableKernels& tables) {
   if (!odd_.empty()) tables.add_counts(count.data(), odd_.data(), plan.bins);
   negatives = tables.sum_counts(count.data(), plan.split);

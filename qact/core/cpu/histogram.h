@@ -21,17 +21,21 @@ struct Histogram {
   void clear(int64_t n);
   void add(const TensorKernels<Real>& kernels, const TableKernels& tables, const Real* x, int64_t n,
            Ahead& next) {
-    tables.count_bins(find(kernels, x, n), n, count.data(), odd(), next);
-  }
-  void finish(const TableKernels& tables);
-
-  // The bins of a strip's values. Those of a channel's only strip are found once.
-  const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t n) {
-    if (all_found_) return found_.data();
     found_.resize(std::max<size_t>(found_.size(), n));
     kernels.find_bins(x, n, plan.map, found_.data());
     all_found_ = n == total_;
-    return found_.data();
+    tables.count_bins(found_.data(), n, count.data(), odd(), next);
+  }
+  // The strips that another histogram of the same plan was given.
+  void add(const TableKernels& tables, const Histogram& other);
+  void finish(const TableKernels& tables);
+
+  // The bins of a strip's values: in `room`, unless it is the only strip, as they were counted.
+  const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t n,
+                       uint16_t* room) const {
+    if (all_found_) return found_.data();
+    kernels.find_bins(x, n, plan.map, room);
+    return room;
   }
 
   int32_t total() const { return total_; }

@@ -78,6 +78,11 @@ struct LevelSums {
     k -= level;
     square -= level * level;
   }
+  LevelSums& operator+=(const LevelSums& other) {
+    k += other.k;
+    square += other.square;
+    return *this;
+  }
 };
 
 // The density by value, as density_table.h packs it: the node of x lies at

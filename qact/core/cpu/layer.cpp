@@ -21,12 +21,13 @@ constexpr int64_t kCountRanks = 256;
 template <class Real>
 class Forward {
  public:
-  Forward(const LayerForward& call, const TilePlan& plan, Simd simd)
+  Forward(const LayerForward& call, const TilePlan& plan, const Execution& execution)
       : call_(call),
         quantile_(call.quantile),
         plan_(plan),
-        kernels_(tensor_kernels<Real>(simd)),
-        tables_(table_kernels(simd)),
+        execution_(execution),
+        kernels_(tensor_kernels<Real>(execution.simd)),
+        tables_(table_kernels(execution.simd)),
         x_(call.x, plan, kernels_, /*keeps=*/true),
         y_(call.y, plan, kernels_),
         bins_(channels_at_once(plan)),
@@ -35,16 +36,19 @@ class Forward {
 
   void run(int64_t group) {
     const int64_t channels = plan_.channels_of(group), step = channels_at_once(plan_);
-    summarise(kernels_, plan_, x_, group, summaries_);
+    summarise(kernels_, plan_, x_, group, summaries_, execution_);
     for (int64_t g = 0; g < channels; g += step) {
       solve(group, {g, std::min(g + step, channels)});
     }
-    for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
-      y_.store_runs(group, tile, [&](Real* to, RunBlock runs) {
-        runs.pitch = plan_.shape.context_size();
-        kernels_.layer_output(level(group, 0, tile), runs, norms_.data(), to);
-      });
-    }
+    const auto write = [&](int64_t, const TileRange& tiles, Strips<Real>& y) {
+      for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+        y.store_runs(group, tile, [&](Real* to, RunBlock runs) {
+          runs.pitch = plan_.shape.context_size();
+          kernels_.layer_output(level(group, 0, tile), runs, norms_.data(), to);
+        });
+      }
+    };
+    for_each_block(plan_, execution_, write, y_);
   }
 
  private:
@@ -52,7 +56,6 @@ class Forward {
   struct Channel {
     How how;
     Norm norm;
-    LevelSums sums;
     // If exact: the levels of all values, and the context they were ranked in.
     std::vector<int32_t> level;
     SortedContext<Real> context;
@@ -62,18 +65,25 @@ class Forward {
   void solve(int64_t group, const ChannelRange& range) {
     first_ = range.begin;
     for (int64_t g = range.begin; g < range.end; ++g) plan_channel(group, g);
-    count_bins(kernels_, tables_, plan_, x_, group, range, bins_);
+    count_bins(kernels_, tables_, plan_, x_, group, range, bins_, execution_);
     for (int64_t g = range.begin; g < range.end; ++g) {
       if (channel_of(g).how == How::binned) {
         bins_of(g).solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
       } else if (channel_of(g).how == How::exact) {
         rank_channel(group, g);
       }
-      channel_of(g).sums = {};
     }
-    for_each_tile(plan_, range,
-                  [&](int64_t tile, int64_t, int64_t g) { find_levels(group, tile, g); });
+    const int64_t channels = range.end - range.begin;
+    sums_.assign(plan_.blocks * channels, {});
+    const auto find = [&](int64_t block, const TileRange& tiles, Strips<Real>& x) {
+      for_each_tile(plan_, tiles, range, [&](int64_t tile, int64_t, int64_t g) {
+        find_levels(group, x, tile, g, sums_[block * channels + g - first_]);
+      });
+    };
+    for_each_block(plan_, execution_, find, x_);
     for (int64_t g = range.begin; g < range.end; ++g) {
+      for (int64_t b = 1; b < plan_.blocks; ++b)
+        sums_[g - first_] += sums_[b * channels + g - first_];
       finish_channel(plan_.first_channel(group) + g, g);
     }
   }
@@ -187,8 +197,8 @@ class Forward {
     Channel& channel = channel_of(g);
     const int levels = quantile_.levels;
     const double n = static_cast<double>(plan_.shape.context_size());
-    const double sum = static_cast<double>(channel.sums.k);
-    const double square = static_cast<double>(channel.sums.square);
+    const double sum = static_cast<double>(sums_[g - first_].k);
+    const double square = static_cast<double>(sums_[g - first_].square);
     LayerStats stats{summaries_[g].mean, summaries_[g].variance, sum / n / levels, 0, 0, 0, 0, 0};
     stats.var_out = std::max(0.0, square / n / levels / levels - stats.mean_out * stats.mean_out);
     if (channel.how == How::not_finite) {
@@ -217,22 +227,23 @@ class Forward {
            plan_.start(tile);
   }
 
-  void find_levels(int64_t group, int64_t tile, int64_t g) {
-    Channel& channel = channel_of(g);
+  void find_levels(int64_t group, Strips<Real>& x, int64_t tile, int64_t g, LevelSums& sums) {
+    const Channel& channel = channel_of(g);
     const int64_t start = plan_.start(tile), size = plan_.size(tile);
     uint8_t* out = level(group, g, tile);
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
-      const uint16_t* found = bins_of(g).bins.find(kernels_, x_.load(group, tile, g), size);
-      tables_.level_bytes(found, size, bins_of(g).levels(), out, channel.sums, written);
+      alignas(64) uint16_t room[kLongestStrip];
+      const uint16_t* found = bins_of(g).bins.find(kernels_, x.load(group, tile, g), size, room);
+      tables_.level_bytes(found, size, bins_of(g).levels(), out, sums, written);
       for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, int32_t level) {
-        channel.sums.remove(out[i]);
-        channel.sums.add(level);
+        sums.remove(out[i]);
+        sums.add(level);
         out[i] = static_cast<uint8_t>(level);
       });
     } else if (channel.how == How::exact) {
       for (int64_t i = 0; i < size; ++i) {
-        channel.sums.add(channel.level[start + i]);
+        sums.add(channel.level[start + i]);
         out[i] = static_cast<uint8_t>(channel.level[start + i]);
       }
     } else {
@@ -243,13 +254,15 @@ class Forward {
   const LayerForward& call_;
   const Quantile& quantile_;
   const TilePlan& plan_;
+  const Execution& execution_;  // of a lone group's blocks
   const TensorKernels<Real>& kernels_;
   const TableKernels& tables_;
   Strips<Real> x_, y_;
   std::vector<Summary<Real>> summaries_;
   std::vector<BinnedChannel<Real>> bins_;  // of the channels that are being solved,
   std::vector<Channel> channels_;
-  int64_t first_ = 0;  // from this one of the group on
+  std::vector<LevelSums> sums_;  // [blocks][channels]
+  int64_t first_ = 0;            // from this one of the group on
   std::vector<OuterNorm<Real>> norms_;
   MemberLevels<Real> levels_;
   DensityGrid grid_;
@@ -262,7 +275,7 @@ void layer_forward(const LayerForward& call, const Execution& execution) {
   const TilePlan plan(call.shape, call.x, /*reread=*/1);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
-      Forward<Real> forward(call, plan, execution.simd);
+      Forward<Real> forward(call, plan, execution);
       for (int64_t group = begin; group < end; ++group) forward.run(group);
     });
   });

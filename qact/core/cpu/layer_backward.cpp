@@ -25,36 +25,54 @@ double total(const GradSums<Real>& sums, GradSum which) {
 }
 
 template <class Real>
+void add_sums(GradSums<Real>& sums, const GradSums<Real>& more) {
+  for (int s = 0; s < kGradSums; ++s) {
+    for (int l = 0; l < kLanes<Real>; ++l) sums.lane[s][l] += more.lane[s][l];
+  }
+}
+
+template <class Real>
 class Backward {
  public:
-  Backward(const LayerBackward& call, const TilePlan& plan, Simd simd)
+  Backward(const LayerBackward& call, const TilePlan& plan, const Execution& execution)
       : call_(call),
         plan_(plan),
-        kernels_(tensor_kernels<Real>(simd)),
+        execution_(execution),
+        kernels_(tensor_kernels<Real>(execution.simd)),
         grad_y_(call.grad_y, plan, kernels_, /*keeps=*/true),
         x_(call.x, plan, kernels_, /*keeps=*/true),
         grad_x_(call.grad_x, plan, kernels_),
         keeps_density_(plan.tiles == 1 && grad_y_.packed() && x_.packed() && grad_x_.packed()),
-        sums_(plan.group),
+        sums_(plan.blocks * plan.group),
         maps_(plan.group) {}
 
   void run(int64_t group) {
     const int64_t first = plan_.first_channel(group), channels = plan_.channels_of(group);
-    for (int64_t g = 0; g < channels; ++g) sums_[g] = {};
-    for_each_tile(plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
-      Ahead next = x_.ahead(group + 1, tile, g, kTensors);
-      Ahead written = grad_x_.ahead(group, tile, g, kTensors);
-      Real* f = keeps_density_ ? grad_x_.open(group, tile, g) : nullptr;
-      kernels_.grad_sums(grad_y_.load(group, tile, g), x_.load(group, tile, g),
-                         level(first + g, tile), size, density(first + g), sums_[g], f, next,
-                         written);
-    });
-    for (int64_t g = 0; g < channels; ++g) maps_[g] = solve(first + g, sums_[g]);
-    if (keeps_density_) {
-      write_runs(group);
-    } else {
-      for (int64_t tile = 0; tile < plan_.tiles; ++tile) write_tile(group, tile);
+    for (GradSums<Real>& sums : sums_) sums = {};
+    const auto sum = [&](int64_t block, const TileRange& tiles, Strips<Real>& grad_y,
+                         Strips<Real>& x) {
+      for_each_tile(plan_, tiles, {0, channels}, [&](int64_t tile, int64_t size, int64_t g) {
+        Ahead next = x.ahead(group + 1, tile, g, kTensors);
+        Ahead written = grad_x_.ahead(group, tile, g, kTensors);
+        Real* f = keeps_density_ ? grad_x_.open(group, tile, g) : nullptr;
+        kernels_.grad_sums(grad_y.load(group, tile, g), x.load(group, tile, g),
+                           level(first + g, tile), size, density(first + g),
+                           sums_[block * plan_.group + g], f, next, written);
+      });
+    };
+    for_each_block(plan_, execution_, sum, grad_y_, x_);
+    for (int64_t g = 0; g < channels; ++g) {
+      for (int64_t b = 1; b < plan_.blocks; ++b) add_sums(sums_[g], sums_[b * plan_.group + g]);
+      maps_[g] = solve(first + g, sums_[g]);
     }
+    if (keeps_density_) return write_runs(group);
+    const auto write = [&](int64_t, const TileRange& tiles, Strips<Real>& grad_y, Strips<Real>& x,
+                           Strips<Real>& grad_x) {
+      for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+        write_tile(group, tile, grad_y, x, grad_x);
+      }
+    };
+    for_each_block(plan_, execution_, write, grad_y_, x_, grad_x_);
   }
 
  private:
@@ -68,15 +86,16 @@ class Backward {
     });
   }
 
-  void write_tile(int64_t group, int64_t tile) {
+  void write_tile(int64_t group, int64_t tile, Strips<Real>& grad_y, Strips<Real>& x,
+                  Strips<Real>& grad_x) {
     const int64_t first = plan_.first_channel(group);
     for (int64_t g = 0; g < plan_.channels_of(group); ++g) {
-      Ahead next = grad_y_.ahead(group + 1, tile, g, kTensors);
-      kernels_.grad_apply(grad_y_.load(group, tile, g), x_.load(group, tile, g),
+      Ahead next = grad_y.ahead(group + 1, tile, g, kTensors);
+      kernels_.grad_apply(grad_y.load(group, tile, g), x.load(group, tile, g),
                           level(first + g, tile), plan_.size(tile), density(first + g), maps_[g],
-                          grad_x_.open(group, tile, g), next);
+                          grad_x.open(group, tile, g), next);
     }
-    grad_x_.store(group, tile);
+    grad_x.store(group, tile);
   }
 
   static constexpr int64_t kTensors = 5;  // three in use and two asked for ahead
@@ -138,10 +157,11 @@ class Backward {
 
   const LayerBackward& call_;
   const TilePlan& plan_;
+  const Execution& execution_;  // of a lone group's blocks
   const TensorKernels<Real>& kernels_;
   Strips<Real> grad_y_, x_, grad_x_;
-  const bool keeps_density_;  // in the strips of grad_x_, where whole channels are packed
-  std::vector<GradSums<Real>> sums_;
+  const bool keeps_density_;          // in the strips of grad_x_, where whole channels are packed
+  std::vector<GradSums<Real>> sums_;  // [blocks][channels]
   std::vector<GradMap<Real>> maps_;
 };
 
@@ -151,7 +171,7 @@ void layer_backward(const LayerBackward& call, const Execution& execution) {
   const TilePlan plan(call.shape, call.x, /*reread=*/2);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
-      Backward<Real> backward(call, plan, execution.simd);
+      Backward<Real> backward(call, plan, execution);
       for (int64_t group = begin; group < end; ++group) backward.run(group);
     });
   });

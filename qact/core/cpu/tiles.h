@@ -25,14 +25,16 @@ struct TilePlan {
   static constexpr int64_t kValues = 65536;   // the most values of a group's tile
   static constexpr int64_t kCache = 1 << 20;  // bytes that stay near from pass to pass,
   static constexpr int64_t kNear = 1 << 18;   // so near that a copy pays by itself
+  static constexpr int64_t kBlocks = 16;      // that threads share, of a lone group
 
   Shape shape;
   int64_t group;  // channels taken together
   int64_t groups;
   int64_t length;  // the longest tile
   int64_t tiles;
-  bool by_image;  // every tile lies within one image
-  bool keeps;     // a group is packed once for all passes
+  bool by_image;   // every tile lies within one image
+  bool keeps;      // a group is packed once for all passes
+  int64_t blocks;  // of consecutive tiles
 
   // `reread` tensors are read in more than one pass.
   TilePlan(const Shape& s, const View& x, int64_t reread = 0) : shape(s) {
@@ -53,8 +55,11 @@ struct TilePlan {
     length = std::min(whole, std::min(kLongestStrip, kValues / group));
     if (s.spatial < length) length -= length % s.spatial;  // images in one piece
     tiles = ((whole + length - 1) / length) * (by_image ? s.batch : 1);
+    const bool shared = reread > 0 && groups == 1 && s.context_size() > kBlocks * kLongestStrip;
+    blocks = shared ? kBlocks : 1;
   }
 
+  int64_t first_tile(int64_t block) const { return tiles * block / blocks; }
   int64_t first_channel(int64_t g) const { return g * group; }
   int64_t channels_of(int64_t g) const { return std::min(group, shape.channels - g * group); }
 
@@ -84,6 +89,9 @@ class Strips {
     held_.resize(keeps && plan.keeps ? plan.tiles : 1, -1);
     if (!direct_ && view) buffer_.resize(held_.size() * plan.group * pitch());
   }
+
+  // The same tensor's, for another thread.
+  Strips another() const { return Strips(view_, plan_, kernels_); }
 
   // The strip of the g-th channel in the group, ready to be read.
   const Real* load(int64_t group, int64_t tile, int64_t g) {
