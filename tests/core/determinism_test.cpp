@@ -67,6 +67,38 @@ TEST(SameBits, LayerOfEveryLayout) {
   }
 }
 
+// Threads share the blocks of a long channel that has no others beside it.
+TEST(SameBits, LayerOfALoneGroup) {
+  for (const Shape& shape : {Shape{3, 1, 90000}, Shape{2700, 2, 100}}) {
+    for (const Distribution distribution : {Distribution::normal, Distribution::ties}) {
+      Tensor x = filled(shape, distribution, 119);
+      Tensor grad_y = filled(shape, Distribution::normal, 120);
+      const Affines affines(shape.channels);
+      const LayerRun plain(x, grad_y, affines, {}, Execution{});
+      for_each_execution([&](const Execution& execution) {
+        EXPECT_TRUE(plain == LayerRun(x, grad_y, affines, {}, execution)) << name(distribution);
+      });
+    }
+  }
+}
+
+TEST(LoneGroup, EqualsTheSameChannelAmongMany) {
+  constexpr int64_t kMany = 40;  // two groups at least
+  for (const int64_t spatial : {100, 45000}) {
+    const Shape one{270000 / spatial, 1, spatial}, many{one.batch, kMany, spatial};
+    Tensor x = filled(one, Distribution::normal, 121), all_x(many);
+    Tensor grad_y = filled(one, Distribution::normal, 122), all_grad_y(many);
+    all_x.set(0, x.get(0));
+    all_grad_y.set(0, grad_y.get(0));
+    const Affines affines(kMany);
+    const LayerRun alone(x, grad_y, affines, {}, threads(2));
+    const LayerRun among(all_x, all_grad_y, affines, {}, threads(2));
+    EXPECT_EQ(alone.levels_of(0), among.levels_of(0));
+    EXPECT_LT(relative_error(alone.y.get(0), among.y.get(0)), 1e-6);
+    EXPECT_LT(relative_error(alone.grad_x.get(0), among.grad_x.get(0)), 1e-6);
+  }
+}
+
 TEST(SameBits, ApplyAndContext) {
   for (const Shape& shape : kFew) {
     for (const DType dtype : {DType::f32, DType::f64}) {
