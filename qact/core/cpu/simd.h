@@ -309,7 +309,10 @@ class MarkedBins {
 #endif
 
 // Inclusive, from lane 0 up.
-inline IntVec<float> prefix_sum(const IntVec<float>& v) {
+template <class T>
+inline Lanes<T, 16> prefix_sum(const Lanes<T, 16>& v) {
+  static_assert(sizeof(T) == 4);
+  using L = Lanes<T, 16>;
 #if defined(__AVX512F__)
   __m512i sum = (__m512i)v.part[0];
   const __m512i zero = _mm512_setzero_si512();
@@ -317,22 +320,25 @@ inline IntVec<float> prefix_sum(const IntVec<float>& v) {
   sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 14));
   sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 12));
   sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 8));
-  return {{(IntVec<float>::Part)sum}};
+  return {{(typename L::Part)sum}};
 #else
-  int32_t lanes[16];
+  T lanes[16];
   store(lanes, v);
   for (int l = 1; l < 16; ++l) lanes[l] += lanes[l - 1];
-  return load<IntVec<float>>(lanes);
+  return load<L>(lanes);
 #endif
 }
 
 // The last lane, in every lane.
-inline IntVec<float> all_last(const IntVec<float>& v) {
+template <class T>
+inline Lanes<T, 16> all_last(const Lanes<T, 16>& v) {
+  static_assert(sizeof(T) == 4);
+  using L = Lanes<T, 16>;
 #if defined(__AVX512F__)
   const __m512i last = _mm512_set1_epi32(15);
-  return {{(IntVec<float>::Part)_mm512_permutexvar_epi32(last, (__m512i)v.part[0])}};
+  return {{(typename L::Part)_mm512_permutexvar_epi32(last, (__m512i)v.part[0])}};
 #else
-  return all<IntVec<float>>(v.part[kParts - 1][16 / kParts - 1]);
+  return all<L>(v.part[kParts - 1][16 / kParts - 1]);
 #endif
 }
 

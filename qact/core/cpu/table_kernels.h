@@ -142,7 +142,20 @@ void context_counts(const int32_t* whole, const float* part, int64_t* context) {
   }
 }
 
-// Cumulative counts, scaled; see ScaledTotal. The compiler makes vectors of such loops.
+// Cumulative counts of a context whose total is short,
+inline void add_up_short(const int64_t* context, uint32_t* seen) {
+  using Counts = Lanes<uint32_t, 16>;
+  uint32_t counts[kContextBins];
+  for (int b = 0; b < kContextBins; ++b) counts[b] = (uint32_t)context[b];
+  Counts total{};
+  for (int b = 0; b < kContextBins; b += 16) {
+    const Counts sums = prefix_sum(load<Counts>(counts + b));
+    store(seen + b, sums + total);
+    total += all_last(sums);
+  }
+}
+
+// and the same scaled; see ScaledTotal. The compiler makes vectors of such loops.
 inline void scale_short(const uint32_t* seen, const ScaledTotal& total, int64_t* scaled) {
   const uint32_t high = (uint32_t)(total.ratio() >> 32), low = (uint32_t)total.ratio();
   static_assert(ScaledTotal::kShift == 32 + 16);
@@ -161,11 +174,9 @@ bool blend_short(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_
   if (own_a == 0 || own_b == 0) return false;
   const ScaledTotal total_a(own_a, a_units), total_b(own_b, b_units);
   if (!total_a.is_short() || !total_b.is_short()) return false;
-  uint32_t seen_a[kContextBins], seen_b[kContextBins], sum_a = 0, sum_b = 0;
-  for (int i = 0; i < kContextBins; ++i) {
-    seen_a[i] = sum_a += (uint32_t)a[i];
-    seen_b[i] = sum_b += (uint32_t)b[i];
-  }
+  uint32_t seen_a[kContextBins], seen_b[kContextBins];
+  add_up_short(a, seen_a);
+  add_up_short(b, seen_b);
   int64_t upto_a[kContextBins + 1], upto_b[kContextBins + 1];
   upto_a[0] = upto_b[0] = 0;
   scale_short(seen_a, total_a, upto_a + 1);
