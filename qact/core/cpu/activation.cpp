@@ -31,10 +31,10 @@ class Forward {
     const int64_t channels = plan_.channels_of(group);
     plan_bins(group);
     count_bins(kernels_, tables_, plan_, x_, group, {0, channels}, bins_);
+    solve_bins(kernels_, tables_, quantile_, plan_, x_, group, {0, channels}, bins_);
     exact_.resize(channels);
     for (int64_t g = 0; g < channels; ++g) {
       if (bins_[g].bins.plan.bins > 0) {
-        bins_[g].solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
         if (need_density_) bins_[g].density_by_bin(tables_, quantile_);
       } else {
         solve_exact(group, g);

@@ -8,16 +8,15 @@
 namespace qact::core::cpu {
 
 template <class Real>
-void BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableKernels& tables,
-                                const Quantile& quantile, const EachStrip<Real>& each_strip) {
+bool BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableKernels& tables,
+                                const Quantile& quantile) {
   bins.finish(tables);
   level_.resize(padded(bins.plan.bins));
   exceptions_.clear();
   rule_ = LevelRule(quantile, bins.negatives, bins.total() - bins.negatives);
-  if (settle_light_bins(tables, quantile)) {
-    exceptions_ =
-        heavy_.settle({kernels, tables, bins, rule_, quantile.bound, each_strip}, level_.data());
-  }
+  has_heavy_ = settle_light_bins(tables, quantile);
+  if (has_heavy_) heavy_.mark({kernels, tables, bins, rule_, quantile.bound});
+  return has_heavy_;
 }
 
 // Ranks count -c or c once it lies below, so each side falls into two runs of bins.

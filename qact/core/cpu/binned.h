@@ -20,10 +20,19 @@ class BinnedChannel {
   // Filled by the caller; no bins: the channel is not binned.
   Histogram<Real> bins;
 
-  // Settles every level. Reads the channel again only if some bin is heavier than half a
-  // level.
-  void solve(const TensorKernels<Real>& kernels, const TableKernels& tables,
-             const Quantile& quantile, const EachStrip<Real>& each_strip);
+  // Settles the levels of bins that are no heavier than half a level. Returns whether there are
+  // others: then all strips must be collected, in order, and settled in their turn.
+  bool solve(const TensorKernels<Real>& kernels, const TableKernels& tables,
+             const Quantile& quantile);
+  bool heavy() const { return has_heavy_; }
+  void collect(const TensorKernels<Real>& kernels, const TableKernels& tables,
+               const Quantile& quantile, const Real* x, int64_t n) {
+    heavy_.collect({kernels, tables, bins, rule_, quantile.bound}, x, n);
+  }
+  void settle_heavy_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
+                         const Quantile& quantile) {
+    exceptions_ = heavy_.settle({kernels, tables, bins, rule_, quantile.bound}, level_.data());
+  }
 
   // By bin; the exceptions ascend in position.
   const int32_t* levels() const { return level_.data(); }
@@ -48,6 +57,7 @@ class BinnedChannel {
   LevelRule rule_{Quantile{}, 0, 0};
   AlignedVector<int32_t> level_;
   HeavyBins<Real> heavy_;
+  bool has_heavy_ = false;
   std::vector<Exception> exceptions_;
   CumulativeCounts cumulative_;
   DensityGrid density_;

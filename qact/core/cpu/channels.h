@@ -77,15 +77,6 @@ void for_each_block(const TilePlan& plan, const Execution& execution, const Work
 inline int64_t channels_at_once(const TilePlan& plan) { return plan.keeps ? 1 : plan.group; }
 
 template <class Real>
-EachStrip<Real> strips_of(Strips<Real>& x, const TilePlan& plan, int64_t group, int64_t g) {
-  return [&x, &plan, group, g](const std::function<void(const Real*, int64_t)>& kernel) {
-    for (int64_t tile = 0; tile < plan.tiles; ++tile) {
-      kernel(x.load(group, tile, g), plan.size(tile));
-    }
-  };
-}
-
-template <class Real>
 void start_moments(Moments<Real>& state, Real shift) {
   state.shift = shift;
   for (int l = 0; l < kLanes<Real>; ++l) {
@@ -200,6 +191,30 @@ void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
     for (size_t i = 0; i < own.size(); ++i) shared(i).add(tables, own[i]);
   };
   for_each_block(plan, execution, count_block, x);
+}
+
+// Solves those of some channels that were counted. All that have heavy bins are read once more.
+template <class Real>
+void solve_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
+                const Quantile& quantile, const TilePlan& plan, Strips<Real>& x, int64_t group,
+                const ChannelRange& channels, std::vector<BinnedChannel<Real>>& bins) {
+  const auto heavy = [&](int64_t g) {
+    const BinnedChannel<Real>& channel = bins[g - channels.begin];
+    return channel.bins.plan.bins > 0 && channel.heavy();
+  };
+  bool any = false;
+  for (int64_t g = channels.begin; g < channels.end; ++g) {
+    BinnedChannel<Real>& channel = bins[g - channels.begin];
+    if (channel.bins.plan.bins > 0) any |= channel.solve(kernels, tables, quantile);
+  }
+  if (!any) return;
+  for_each_tile(plan, {0, plan.tiles}, channels, [&](int64_t tile, int64_t size, int64_t g) {
+    if (!heavy(g)) return;
+    bins[g - channels.begin].collect(kernels, tables, quantile, x.load(group, tile, g), size);
+  });
+  for (int64_t g = channels.begin; g < channels.end; ++g) {
+    if (heavy(g)) bins[g - channels.begin].settle_heavy_bins(kernels, tables, quantile);
+  }
 }
 
 }  // namespace qact::core::cpu

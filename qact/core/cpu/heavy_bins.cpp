@@ -17,8 +17,6 @@ int HeavyBins<Real>::Work::level(int32_t bin, Real t, int64_t rank_in_bin) const
 template <class Real>
 const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, int32_t* levels) {
   exceptions_.clear();
-  mark(work);
-  collect(work);
   rank_each(work, levels);
   for (const Flagged& value : flagged_) {
     const HeavyBin& heavy = heavy_[value.heavy];
@@ -35,6 +33,8 @@ template <class Real>
 void HeavyBins<Real>::mark(const Work& work) {
   const BinPlan<Real>& plan = work.bins.plan;
   heavy_.clear();
+  flagged_.clear();
+  collected_ = 0;
   found_.resize(plan.bins);
   marks_.resize(std::max(marks_.size(), padded(plan.bins)), -1);
   for (const bool positive : {false, true}) {
@@ -51,26 +51,22 @@ void HeavyBins<Real>::mark(const Work& work) {
 }
 
 template <class Real>
-void HeavyBins<Real>::collect(const Work& work) {
-  flagged_.clear();
-  int64_t start = 0;
-  work.each_strip([&](const Real* x, int64_t n) {
-    place_.resize(std::max<size_t>(place_.size(), n));
-    alignas(64) uint16_t room[kLongestStrip];
-    const uint16_t* bin = work.bins.find(work.kernels, x, n, room);
-    const int64_t found =
-        work.tables.marked_places(bin, n, marks_.data(), work.bins.plan.bins, place_.data());
-    for (int64_t i = 0; i < found; ++i) {
-      const int32_t place = place_[i], mark = marks_[bin[place]];
-      const Real t = work.bins.plan.map.t(x[place]);
-      HeavyBin& heavy = heavy_[mark];
-      if (heavy.others < 0) heavy.leader = t, heavy.others = 0;
-      if (t == heavy.leader) continue;
-      ++heavy.others;
-      flagged_.push_back({start + place, t, mark});
-    }
-    start += n;
-  });
+void HeavyBins<Real>::collect(const Work& work, const Real* x, int64_t n) {
+  alignas(64) uint16_t room[kLongestStrip];
+  const uint16_t* bin = work.bins.find(work.kernels, x, n, room);
+  place_.resize(std::max<size_t>(place_.size(), n));
+  const int64_t found =
+      work.tables.marked_places(bin, n, marks_.data(), work.bins.plan.bins, place_.data());
+  for (int64_t i = 0; i < found; ++i) {
+    const int32_t place = place_[i], mark = marks_[bin[place]];
+    const Real t = work.bins.plan.map.t(x[place]);
+    HeavyBin& heavy = heavy_[mark];
+    if (heavy.others < 0) heavy.leader = t, heavy.others = 0;
+    if (t == heavy.leader) continue;
+    ++heavy.others;
+    flagged_.push_back({collected_ + place, t, mark});
+  }
+  collected_ += n;
 }
 
 // Each bin's values side by side, then sorted and ranked. A bin's level is its leader's.

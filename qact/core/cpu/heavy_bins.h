@@ -4,17 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "qact/core/cpu/histogram.h"
 #include "qact/core/levels.h"
 
 namespace qact::core::cpu {
-
-// A channel's strips in order: each_strip(visit) calls visit(x, n).
-template <class Real>
-using EachStrip = std::function<void(const std::function<void(const Real*, int64_t)>&)>;
 
 // A value whose bin does not tell its level.
 struct Exception {
@@ -29,14 +24,16 @@ class HeavyBins {
   struct Work {
     const TensorKernels<Real>& kernels;
     const TableKernels& tables;
-    Histogram<Real>& bins;
+    const Histogram<Real>& bins;
     const LevelRule& rule;
     double bound;
-    const EachStrip<Real>& each_strip;
 
     int level(int32_t bin, Real t, int64_t rank_in_bin) const;
   };
 
+  // For a channel: mark, collect all its strips in order, settle.
+  void mark(const Work& work);
+  void collect(const Work& work, const Real* x, int64_t n);
   // Corrects the levels by bin and returns the values whose levels they still do not tell,
   // in order of position.
   const std::vector<Exception>& settle(const Work& work, int32_t* levels);
@@ -56,8 +53,6 @@ class HeavyBins {
     int32_t heavy;
   };
 
-  void mark(const Work& work);
-  void collect(const Work& work);
   void rank_each(const Work& work, int32_t* levels);
   int32_t rank(const Work& work, HeavyBin& heavy, Real* others);
 
@@ -67,6 +62,7 @@ class HeavyBins {
   std::vector<Real> thresholds_, sorted_;
   std::vector<int32_t> place_, begin_, end_;
   std::vector<Flagged> flagged_;
+  int64_t collected_ = 0;  // values of the strips so far
   std::vector<Exception> exceptions_;
   std::vector<uint8_t> scratch_;
 };

@@ -66,12 +66,9 @@ class Forward {
     first_ = range.begin;
     for (int64_t g = range.begin; g < range.end; ++g) plan_channel(group, g);
     count_bins(kernels_, tables_, plan_, x_, group, range, bins_, execution_);
+    solve_bins(kernels_, tables_, quantile_, plan_, x_, group, range, bins_);
     for (int64_t g = range.begin; g < range.end; ++g) {
-      if (channel_of(g).how == How::binned) {
-        bins_of(g).solve(kernels_, tables_, quantile_, strips_of(x_, plan_, group, g));
-      } else if (channel_of(g).how == How::exact) {
-        rank_channel(group, g);
-      }
+      if (channel_of(g).how == How::exact) rank_channel(group, g);
     }
     const int64_t channels = range.end - range.begin;
     sums_.assign(plan_.blocks * channels, {});
