@@ -268,46 +268,6 @@ inline uint32_t negative_lanes(const IntVec<float>& v) {
 #endif
 }
 
-#if defined(__AVX512BW__)
-// Bins marked by an entry >= 0, a bit each in four registers, where shuffles look them up.
-class MarkedBins {
- public:
-  static constexpr int kMost = 4 * 512;
-
-  MarkedBins(const int32_t* marks, int32_t bins) {
-    uint16_t words[kMost / 16] = {};
-    for (int32_t b = 0; b < bins; b += 16) {
-      words[b / 16] = ~_mm512_movepi32_mask(_mm512_loadu_si512(marks + b));
-    }
-    for (int k = 0; k < 4; ++k) words_[k] = _mm512_loadu_si512(words + 32 * k);
-  }
-
-  // The places, from `first` on, of those of 32 bins that are marked. Returns how many, and
-  // writes 16 more at most.
-  int find(const uint16_t* bins, int32_t first, int32_t* places) const {
-    const __m512i bin = _mm512_loadu_si512(bins), word = _mm512_srli_epi16(bin, 4);
-    const __m512i low = _mm512_permutex2var_epi16(words_[0], word, words_[1]);
-    const __m512i high = _mm512_permutex2var_epi16(words_[2], word, words_[3]);
-    const __mmask32 upper = _mm512_test_epi16_mask(word, _mm512_set1_epi16(64));
-    const __m512i bit =
-        _mm512_sllv_epi16(_mm512_set1_epi16(1), _mm512_and_si512(bin, _mm512_set1_epi16(15)));
-    const __mmask32 marked = _mm512_test_epi16_mask(_mm512_mask_mov_epi16(low, upper, high), bit);
-    const int half = write((__mmask16)marked, first, places);
-    return half + write((__mmask16)(marked >> 16), first + 16, places + half);
-  }
-
- private:
-  static int write(__mmask16 marked, int32_t first, int32_t* places) {
-    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i place = _mm512_add_epi32(lane, _mm512_set1_epi32(first));
-    _mm512_storeu_si512(places, _mm512_maskz_compress_epi32(marked, place));
-    return __builtin_popcount(marked);
-  }
-
-  __m512i words_[4];
-};
-#endif
-
 // Inclusive, from lane 0 up.
 template <class T>
 inline Lanes<T, 16> prefix_sum(const Lanes<T, 16>& v) {
