@@ -233,7 +233,7 @@ void loader_share(torch::Device device, const Settings& settings, Report& report
     std::snprintf(
         line, sizeof line,
         "         resnet18 relu %s, batch %lld: %.3f ms with a cached batch, %.3f from the "
-        "loader (%d workers): %.1f%% of its speed",
+        "loader (%d workers): %.1f%% of the cached speed",
         fast ? "bfloat16 channels_last" : "float32", static_cast<long long>(kBatch), times[0][0],
         times[1][0], kWorkers, 100 * times[0][0] / times[1][0]);
     report.say(line);

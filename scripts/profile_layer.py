@@ -14,7 +14,8 @@ ROUNDS = 20
 
 def training_step(x):
     channels = x.size(1)
-    weights = [torch.full((channels,), v, device="cuda", requires_grad=True) for v in (1.0, 0.0) * 2]
+    weights = [torch.full((channels,), value, device="cuda", requires_grad=True)
+               for value in (1.0, 0.0, 1.0, 0.0)]
     running = [torch.zeros(channels, device="cuda") for _ in range(4)]
     context = torch.full((channels, 256), 65536, device="cuda", dtype=torch.int64)
     batches = torch.zeros((), device="cuda", dtype=torch.int64)

@@ -14,7 +14,6 @@ Recorded::Recorded(const std::function<void()>&, const Recorded*) {
 }
 
 Recorded::~Recorded() = default;
-Recorded::Recorded(Recorded&&) noexcept = default;
 
 void Recorded::replay() {}
 

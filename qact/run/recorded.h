@@ -17,7 +17,6 @@ class Recorded {
   // replayed after `before` may use the memory that `before` has done with.
   explicit Recorded(const std::function<void()>& work, const Recorded* before = nullptr);
   ~Recorded();
-  Recorded(Recorded&&) noexcept;
 
   // Queues it on the current stream.
   void replay();

@@ -27,7 +27,7 @@ class RecordedNetwork {
   // Leaves for the loss to differentiate; the next call overwrites them.
   models::Output forward(const torch::Tensor& images);
   // Once those have their gradients, and each time the same of them: overwrites the gradients of
-  // the parameters.
+  // the parameters, which last until the next forward().
   void backward();
 
  private:

@@ -68,6 +68,7 @@ void read_field(const Json& value, Field& field) {
   field = value.get<Field>();
 }
 
+// What a run may be resumed with otherwise, and need not have been saved with.
 bool may_differ(const std::string& name) {
   return name == "data-dir" || name == "workers" || name == "save-every" || name == "cuda-graph";
 }
@@ -113,6 +114,7 @@ TrainConfig train_config(const Json& json, const std::string& source) {
   size_t known = 0;
   visit_fields(config, [&](const char* name, auto& field, const char*) {
     if (!json.contains(name)) {
+      if (may_differ(name)) return;
       throw std::runtime_error("[train] " + source + ": expected '" + name + "', got none");
     }
     try {

@@ -124,7 +124,7 @@ __device__ inline GradSums merge_sums(const GradSums* parts, uint32_t count) {
   return all;
 }
 
-// visit(dy, x, level, the three places) for a block's packs of one channel.
+// visit(dy, x, level, image, place) for a block's packs of one channel.
 template <int kSize, class T, class Visit>
 __device__ inline void for_each_gradient(const GradCall<T>& call, const Extent& extent,
                                          uint32_t channel, const Visit& visit) {

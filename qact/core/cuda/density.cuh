@@ -1,4 +1,4 @@
-// The density as the fused layer keeps it (see core/cpu/density_table.h), by one block: a
+// The density as the fused layer keeps it (see core/cpu/density_table.h), by a team: a
 // channel's weights on a grid of a quarter bandwidth, one convolution, at most
 // kDensityNodes nodes of it packed.
 #pragma once

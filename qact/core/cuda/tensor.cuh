@@ -24,7 +24,7 @@ struct Extent {
   Divider run;            // rows: packs of a run
 };
 
-// A block's packs of one channel: visit(offset in the tensor's own layout, first value).
+// A block's packs of one channel: visit(image, place, index of the first value).
 template <int kSize, class Visit>
 __device__ inline void for_each_pack(const Extent& extent, uint32_t part, const Visit& visit) {
   const uint32_t packs = extent.n / kSize;

@@ -1,6 +1,7 @@
 #include "qact/run/recorded.h"
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 
 namespace qact::run {
 
@@ -12,16 +13,26 @@ bool Recorded::available() { return true; }
 
 Recorded::Recorded(const std::function<void()>& work, const Recorded* before)
     : graph_(std::make_unique<Graph>()) {
+  at::cuda::CUDAGraph& graph = graph_->graph;
+  // A recording's memory is its own: what steps before it left in torch's cache is given back.
+  if (!before) c10::cuda::CUDACachingAllocator::emptyCache();
+  const auto pool = before ? before->graph_->graph.pool() : at::cuda::graph_pool_handle();
   // Autograd works on threads of its own, and loaders go on beside them: only what this thread
   // does could spoil the recording.
-  const auto pool = before ? before->graph_->graph.pool() : at::cuda::graph_pool_handle();
-  graph_->graph.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
-  work();
-  graph_->graph.capture_end();
+  graph.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
+  try {
+    work();
+  } catch (...) {
+    try {
+      graph.capture_end();  // the stream is usable again
+    } catch (const std::exception&) {
+    }
+    throw;
+  }
+  graph.capture_end();
 }
 
 Recorded::~Recorded() = default;
-Recorded::Recorded(Recorded&&) noexcept = default;
 
 void Recorded::replay() { graph_->graph.replay(); }
 
