@@ -46,7 +46,8 @@ struct TilePlan {
         !innermost && s.spatial >= kRun && (reread == 0 || bytes > (converted ? kCache : kNear));
     keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= kCache;
     const int64_t run = reread > 0 && !keeps && !by_image ? kLongRun : kRun;
-    group = innermost ? kGroup : std::clamp<int64_t>(run / s.spatial, 1, kGroup);
+    const int64_t most = reread > 1 && !keeps ? 2 * kGroup : kGroup;  // gradients need no bins
+    group = innermost ? kGroup : std::clamp<int64_t>(run / s.spatial, 1, most);
     if (keeps) group = std::min(group, kCache / bytes);
     groups = (s.channels + group - 1) / group;
     if (!innermost) group = (s.channels + groups - 1) / groups;
