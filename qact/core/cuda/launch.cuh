@@ -51,16 +51,29 @@ inline void allow_shared(const char* what, const void* kernel, size_t bytes) {
   const std::lock_guard lock(mutex);
   size_t& limit = allowed[{kernel, device}];
   if (bytes <= limit) return;
+  int most = 0;
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), what);
+  if (bytes > static_cast<size_t>(most)) {
+    throw std::runtime_error(
+        std::string("[") + what + "] expected a GPU with " + std::to_string((bytes + 1023) / 1024) +
+        " KiB of shared memory for a block, got one with " + std::to_string(most / 1024));
+  }
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(bytes)),
         what);
   limit = bytes;
 }
 
-// Starts a kernel whose dynamic shared memory may exceed the default limit.
+// Starts a kernel whose dynamic shared memory may exceed the default limit. The rows of a grid
+// are channels, or parts of them.
 template <class Kernel, class... Arguments>
 void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
             cudaStream_t stream, const Arguments&... arguments) {
+  if (grid.y > 65535) {
+    throw std::invalid_argument(std::string("[") + what +
+                                "] expected at most 65535 channels, or parts of them, got " +
+                                std::to_string(grid.y));
+  }
   if (shared > 48 * 1024) allow_shared(what, reinterpret_cast<const void*>(kernel), shared);
   kernel<<<grid, threads, shared, stream>>>(arguments...);
   check(cudaGetLastError(), what);

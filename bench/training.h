@@ -1,0 +1,112 @@
+// A network in training as `qact train` has it, to be timed.
+#pragma once
+
+#include <ATen/Context.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+
+#include "bench/bench.h"
+#include "qact/losses/loss.h"
+#include "qact/models/autocast.h"
+#include "qact/models/network.h"
+#include "qact/run/optimiser.h"
+#include "qact/run/recorded_network.h"
+#include "qact/run/training_data.h"
+
+namespace qact::bench {
+
+struct Precision {
+  const char *dtype, *layout;
+  bool mixed, channels_last;
+};
+
+class Training {
+ public:
+  Training(const std::string& model, const models::Options& options, int64_t batch,
+           torch::Device device, const Precision& precision)
+      : precision_(precision), device_(device), network_(make(model, options, device)) {
+    torch::manual_seed(2);
+    const int64_t side = options.image_size;
+    cached_ = {torch::randn({batch, options.channels, side, side}).to(device),
+               torch::randint(options.classes, {batch}).to(device)};
+    if (precision.channels_last) network_->use_channels_last();
+    optimiser_ = std::make_unique<run::Optimiser>(run::TrainConfig(), *network_);
+    if (!std::isfinite(step().item<double>())) {
+      throw std::runtime_error("[train_step] expected a finite loss, got another");
+    }
+  }
+
+  const run::Batch& cached() const { return cached_; }
+  void checkpoint_activations() { network_->checkpoint_activations(); }
+
+  // As `qact train` does on a GPU.
+  void record() {
+    for (int i = 0; i < 3; ++i) step();
+    optimiser_->zero_grad();
+    recorded_.emplace(cached_.images, [&](const torch::Tensor& x) { return forward(x); });
+  }
+
+  torch::Tensor step() { return step(cached_); }
+
+  torch::Tensor step(const run::Batch& batch) {
+    if (!recorded_) optimiser_->zero_grad();
+    const models::Output output =
+        recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
+    core::Random random(0, 0);
+    const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
+    loss.backward();
+    if (recorded_) recorded_->backward();
+    optimiser_->step(1e-3);
+    return loss;
+  }
+
+  // Milliseconds of a step, and of what the host did of it; on a GPU of several in a row, as
+  // a run has them.
+  std::vector<double> timed() {
+    const int steps = device_.is_cuda() ? 10 : 1;
+    double host = 0;
+    const double ms = milliseconds_of([&] {
+      host = milliseconds_of([&] {
+        for (int i = 0; i < steps; ++i) step();
+      });
+      if (device_.is_cuda()) torch::cuda::synchronize();
+    });
+    return {ms / steps, host / steps};
+  }
+
+ private:
+  static std::shared_ptr<models::Network> make(const std::string& model,
+                                               const models::Options& options,
+                                               torch::Device device) {
+    torch::manual_seed(1);
+    const auto network = models::make(model, options);
+    network->to(device);
+    return network;
+  }
+
+  models::Output forward(const torch::Tensor& images) {
+    const models::Autocast autocast(device_.type(), precision_.mixed);
+    return network_->forward(images);
+  }
+
+  const Precision precision_;
+  const torch::Device device_;
+  const std::shared_ptr<models::Network> network_;
+  const losses::Loss loss_ = losses::make("cross-entropy");
+  run::Batch cached_;
+  std::unique_ptr<run::Optimiser> optimiser_;
+  std::optional<run::RecordedNetwork> recorded_;
+};
+
+// With the settings of `qact train`.
+inline torch::Device fast_gpu() {
+  at::globalContext().setAllowTF32CuBLAS(true);
+  at::globalContext().setAllowTF32CuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(true);
+  return {torch::kCUDA};
+}
+
+}  // namespace qact::bench
