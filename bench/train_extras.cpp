@@ -32,11 +32,7 @@ void loader_share(torch::Device device, const Settings& settings, Report& report
                       {fast ? "bfloat16" : "float32", "", fast, fast});
     training.record();
     const auto timed = [&](const std::function<run::Batch()>& next) {
-      return std::vector<double>{milliseconds_of([&] {
-                                   for (int i = 0; i < kSteps; ++i) training.step(next());
-                                   torch::cuda::synchronize();
-                                 }) /
-                                 kSteps};
+      return std::vector<double>{gpu_milliseconds(kSteps, [&] { training.step(next()); })};
     };
     const auto times = interleave({[&] { return timed([&] { return training.cached(); }); },
                                    [&] {
@@ -91,12 +87,8 @@ void watershed_share(torch::Device device, const Settings& settings, Report& rep
   const torch::Tensor embedding = torch::randn({kBatch, kFeatures}, device).requires_grad_(true);
   const auto timed = [&] {
     core::Random random(0, 0);
-    return std::vector<double>{milliseconds_of([&] {
-                                 for (int i = 0; i < 10; ++i)
-                                   loss.value({embedding, logits, labels}, random).backward();
-                                 torch::cuda::synchronize();
-                               }) /
-                               10};
+    return std::vector<double>{
+        gpu_milliseconds(10, [&] { loss.value({embedding, logits, labels}, random).backward(); })};
   };
   const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
   Training step("resnet18", {}, kBatch, device, {"float32", "contiguous", false, false});

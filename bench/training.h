@@ -44,7 +44,7 @@ class Training {
 
   // As `qact train` does on a GPU.
   void record() {
-    for (int i = 0; i < 3; ++i) step();
+    for (int i = 0; i < run::RecordedNetwork::kStepsBefore; ++i) step();
     optimiser_->zero_grad();
     recorded_.emplace(cached_.images, [&](const torch::Tensor& x) { return forward(x); });
   }
@@ -100,6 +100,15 @@ class Training {
   std::unique_ptr<run::Optimiser> optimiser_;
   std::optional<run::RecordedNetwork> recorded_;
 };
+
+// Milliseconds of a step, the mean of `steps` in a row, with what they queued on a GPU.
+inline double gpu_milliseconds(int steps, const std::function<void()>& step) {
+  return milliseconds_of([&] {
+           for (int i = 0; i < steps; ++i) step();
+           torch::cuda::synchronize();
+         }) /
+         steps;
+}
 
 // With the settings of `qact train`.
 inline torch::Device fast_gpu() {

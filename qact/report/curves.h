@@ -10,6 +10,7 @@
 
 namespace qact::report {
 
+using results::kTone;
 using results::Score;
 using results::Setting;
 
@@ -45,9 +46,6 @@ struct Group {
 
 // Groups in the order of the rows; curves by activation, batch statistics first.
 std::vector<Group> groups(const results::Rows& rows);
-
-// The random tone curves, which are no part of the published benchmarks.
-inline constexpr const char* kTone = "tone";
 
 // A course over severities: mean, and one deviation to either side between seeds where there
 // are several, else between distortions.

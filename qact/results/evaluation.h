@@ -11,6 +11,9 @@
 
 namespace qact::results {
 
+// The random tone curves, which are no part of the published benchmarks and of no mean over them.
+inline constexpr const char* kTone = "tone";
+
 // All that was chosen but the seed, the distortion and its severity: what names a curve.
 struct Setting {
   std::string dataset, model, activation, placement, loss, mode, adapt, classifier;

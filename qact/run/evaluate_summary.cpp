@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "qact/metrics/drop.h"
+#include "qact/results/evaluation.h"
 
 namespace qact::run {
 namespace {
@@ -47,7 +48,7 @@ std::vector<std::vector<double>> errors(const Rows& rows) {
 Rows to_average(const Rows& rows) {
   Rows out;
   for (const Row& row : rows) {
-    if (row.at("distortion") != "tone") out.push_back(row);
+    if (row.at("distortion") != results::kTone) out.push_back(row);
   }
   const bool others =
       std::any_of(out.begin(), out.end(), [](const Row& row) { return row.at("severity") > 0; });

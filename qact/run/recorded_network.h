@@ -20,8 +20,11 @@ class RecordedNetwork {
   // A stream to work on from the beginning, behind what the current one has been given.
   static c10::Stream stream(torch::Device device);
 
-  // For batches like `images`, on the current stream. `forward` has run a few times on that
-  // stream, and the network's parameters have no gradients.
+  // Steps in which torch chooses its algorithms, before one is recorded.
+  static constexpr int kStepsBefore = 3;
+
+  // For batches like `images`, on the current stream. `forward` has run kStepsBefore times on
+  // that stream, and the network's parameters have no gradients.
   RecordedNetwork(const torch::Tensor& images, const Forward& forward);
 
   // Leaves for the loss to differentiate; the next call overwrites them.

@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kStepsBeforeRecording = 3;
-
 // A number of the device's that the host will want to know. Its copy is queued at once, so that
 // whoever waits for it does not wait for what is queued later.
 class Awaited {
@@ -172,8 +170,7 @@ double Trainer::take_step() {
   double sum = 0;
   for (int64_t i = 0; i < config_.accumulate; ++i) {
     const Batch batch = data_.next();
-    // The first steps choose algorithms and are not recorded.
-    if (!recorded_ && records() && steps_done() - first_step_ == kStepsBeforeRecording) {
+    if (!recorded_ && records() && steps_done() - first_step_ == RecordedNetwork::kStepsBefore) {
       recorded_.emplace(batch.images, [&](const torch::Tensor& images) { return forward(images); });
     }
     const models::Output output =

@@ -31,7 +31,7 @@ void compare(const std::string& activation, bool mixed, bool channels_last, bool
     return network->forward(images);
   };
   const auto images = [] { return torch::randn({64, 1, 28, 28}, torch::kCUDA); };
-  for (int i = 0; i < 3; ++i) forward(images());
+  for (int i = 0; i < run::RecordedNetwork::kStepsBefore; ++i) forward(images());
   run::RecordedNetwork recorded(images(), forward);
 
   for (int step = 0; step < 4; ++step) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "qact/core/cpu/kernels.h"
-#include "qact/core/cpu/simd.h"
+#include "qact/core/cpu/simd_tables.h"
 #include "qact/core/cpu/strip_kernels.h"
 
 namespace qact::core::cpu {

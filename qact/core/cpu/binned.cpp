@@ -15,7 +15,7 @@ bool BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableK
   exceptions_.clear();
   rule_ = LevelRule(quantile, bins.negatives, bins.total() - bins.negatives);
   has_heavy_ = settle_light_bins(tables, quantile);
-  if (has_heavy_) heavy_.mark({kernels, tables, bins, rule_, quantile.bound});
+  if (has_heavy_) heavy_.mark(work(kernels, tables, quantile));
   return has_heavy_;
 }
 

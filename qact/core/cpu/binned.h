@@ -27,11 +27,11 @@ class BinnedChannel {
   bool heavy() const { return has_heavy_; }
   void collect(const TensorKernels<Real>& kernels, const TableKernels& tables,
                const Quantile& quantile, const Real* x, int64_t n) {
-    heavy_.collect({kernels, tables, bins, rule_, quantile.bound}, x, n);
+    heavy_.collect(work(kernels, tables, quantile), x, n);
   }
   void settle_heavy_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
                          const Quantile& quantile) {
-    exceptions_ = heavy_.settle({kernels, tables, bins, rule_, quantile.bound}, level_.data());
+    exceptions_ = heavy_.settle(work(kernels, tables, quantile), level_.data());
   }
 
   // By bin; the exceptions ascend in position.
@@ -49,6 +49,10 @@ class BinnedChannel {
   void write_context(const TableKernels& tables, int64_t* context);
 
  private:
+  typename HeavyBins<Real>::Work work(const TensorKernels<Real>& kernels,
+                                      const TableKernels& tables, const Quantile& quantile) const {
+    return {kernels, tables, bins, rule_, quantile.bound};
+  }
   bool settle_light_bins(const TableKernels& tables, const Quantile& quantile);
   DensityRange density_range(double bandwidth) const;
   void estimate_density(const TableKernels& tables, const Quantile& quantile, double low,

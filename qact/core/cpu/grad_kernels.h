@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "qact/core/cpu/kernels.h"
-#include "qact/core/cpu/simd.h"
+#include "qact/core/cpu/simd_tables.h"
 #include "qact/core/cpu/strip_kernels.h"
 
 namespace qact::core::cpu {

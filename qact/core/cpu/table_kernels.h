@@ -3,7 +3,7 @@
 
 #include "qact/core/context_rows.h"
 #include "qact/core/cpu/kernels.h"
-#include "qact/core/cpu/simd.h"
+#include "qact/core/cpu/simd_tables.h"
 
 namespace qact::core::cpu {
 namespace {

@@ -30,12 +30,12 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
   __shared__ Room<SmallGradSpace<kGroup, kBlock>> room;
   auto& space = room.value();
   const uint32_t first = blockIdx.x * kGroup;
-  const auto share = share_of < kGroup == 1 ? kSize : 1, kBlock,
-             kPacks > (static_cast<uint32_t>(solve.n), [&call, first](uint32_t i) {
-               return Gradient<T, kSize>{load<kSize>(&call.dy.at(first, i)),
-                                         load<kSize>(&call.x.at(first, i)),
-                                         load<kSize>(&call.level.at(first, i))};
-             });
+  constexpr int kRun = kGroup == 1 ? kSize : 1;
+  const auto load_gradient = [&call, first](uint32_t i) {
+    return Gradient<T, kSize>{load<kSize>(&call.dy.at(first, i)), load<kSize>(&call.x.at(first, i)),
+                              load<kSize>(&call.level.at(first, i))};
+  };
+  const auto share = share_of<kRun, kBlock, kPacks>(static_cast<uint32_t>(solve.n), load_gradient);
   const int4* from = reinterpret_cast<const int4*>(solve.density + first * kDensityNodes);
   int4* nodes = reinterpret_cast<int4*>(space.nodes);
   for (int i = threadIdx.x; i < kGroup * kDensityNodes / 4; i += kBlock) nodes[i] = from[i];

@@ -81,7 +81,8 @@ __device__ inline Real spread_sum(Real* v) {
     v[i] = (upper ? v[kHalf + i] : v[i]) + __shfl_xor_sync(0xffffffffu, sent, kMask);
   }
   if constexpr (kHalf == 0) v[0] += __shfl_xor_sync(0xffffffffu, v[0], kMask);
-  if constexpr (kMask > 1) return spread_sum < kHalf == 0 ? 1 : kHalf, kMask / 2 > (v);
+  constexpr int kLeft = kHalf == 0 ? 1 : kHalf;
+  if constexpr (kMask > 1) return spread_sum<kLeft, kMask / 2>(v);
   return v[0];
 }
 template <int kCount>

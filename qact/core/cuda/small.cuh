@@ -176,8 +176,9 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   const uint32_t first = blockIdx.x * kGroup;
   Values<T> values = call.x;
   values.data += first * call.channel_stride;
-  const auto share = share_of < kGroup == 1 ? kSize : 1, kBlock,
-             kPacks > (values.n, [values](uint32_t i) { return load<kSize>(values.at(i)); });
+  constexpr int kRun = kGroup == 1 ? kSize : 1;
+  const auto share = share_of<kRun, kBlock, kPacks>(
+      values.n, [values](uint32_t i) { return load<kSize>(values.at(i)); });
 #pragma unroll
   for (int i = 0; i < Space::Quick::kBinsEach; ++i) {
     quick[own].before[team.thread + i * team.kThreads] = 0;

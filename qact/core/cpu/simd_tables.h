@@ -1,0 +1,143 @@
+// Lanes and tables: lookups, masks, sums across lanes, and lanes as bytes. Internal linkage, as in
+// simd.h.
+#pragma once
+
+#include "qact/core/cpu/simd.h"
+
+namespace qact::core::cpu {
+namespace {
+
+template <class T, class I>
+inline Lanes<T, I::kSize> gather(const T* table, const I& index) {
+  using L = Lanes<T, I::kSize>;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(L) == 64 && sizeof(T) == 4) {
+    const __m512i at = (__m512i)index.part[0];
+    return {{(typename L::Part)_mm512_i32gather_epi32(at, table, 4)}};
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(L) == 64 && sizeof(T) == 4) {
+    return each<L>([&](int p) {
+      return (typename L::Part)_mm256_i32gather_epi32((const int*)table, (__m256i)index.part[p], 4);
+    });
+  }
+#endif
+  int32_t at[I::kSize];
+  T lanes[I::kSize];
+  store(at, index);
+  for (int l = 0; l < I::kSize; ++l) lanes[l] = table[at[l]];
+  return load<L>(lanes);
+}
+
+// The same from a table of at most 32 * kChunks entries, all readable. Where a table fits
+// registers, shuffles beat a gather.
+template <int kChunks, class I>
+inline I lookup(const int32_t* table, const I& index) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(I) == 64) {
+    const __m512i at = (__m512i)index.part[0];
+    const auto chunk = [&](int c) {
+      return _mm512_permutex2var_epi32(_mm512_loadu_si512(table + 32 * c), at,
+                                       _mm512_loadu_si512(table + 32 * c + 16));
+    };
+    __m512i out = chunk(0);
+    for (int c = 1; c < kChunks; ++c) {
+      const __mmask16 from_here = _mm512_cmpge_epi32_mask(at, _mm512_set1_epi32(32 * c));
+      out = _mm512_mask_mov_epi32(out, from_here, chunk(c));
+    }
+    return {{(typename I::Part)out}};
+  }
+#endif
+  return gather(table, index);
+}
+
+template <int kN>
+inline bool any_negative(const Lanes<int32_t, kN>& v) {
+#if defined(__AVX512F__)
+  if constexpr (kN == 16) {
+    return _mm512_cmplt_epi32_mask((__m512i)v.part[0], _mm512_setzero_si512()) != 0;
+  }
+#elif defined(__AVX2__)
+  if constexpr (kN == 16) {
+    return _mm256_movemask_ps((__m256)(v.part[0] | v.part[1])) != 0;
+  }
+#endif
+  int32_t lanes[kN], any = 0;
+  store(lanes, v);
+  for (const int32_t lane : lanes) any |= lane;
+  return any < 0;
+}
+
+// A bit per lane that is negative.
+inline uint32_t negative_lanes(const IntVec<float>& v) {
+#if defined(__AVX512F__)
+  return _mm512_cmplt_epi32_mask((__m512i)v.part[0], _mm512_setzero_si512());
+#elif defined(__AVX2__)
+  const auto signs = [&](int p) { return (uint32_t)_mm256_movemask_ps((__m256)v.part[p]); };
+  return signs(0) | signs(1) << 8;
+#else
+  int32_t lanes[16];
+  store(lanes, v);
+  uint32_t bits = 0;
+  for (int l = 0; l < 16; ++l) bits |= (uint32_t)(lanes[l] < 0) << l;
+  return bits;
+#endif
+}
+
+// Inclusive, from lane 0 up.
+template <class T>
+inline Lanes<T, 16> prefix_sum(const Lanes<T, 16>& v) {
+  static_assert(sizeof(T) == 4);
+  using L = Lanes<T, 16>;
+#if defined(__AVX512F__)
+  __m512i sum = (__m512i)v.part[0];
+  const __m512i zero = _mm512_setzero_si512();
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 15));
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 14));
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 12));
+  sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, zero, 8));
+  return {{(typename L::Part)sum}};
+#else
+  T lanes[16];
+  store(lanes, v);
+  for (int l = 1; l < 16; ++l) lanes[l] += lanes[l - 1];
+  return load<L>(lanes);
+#endif
+}
+
+// The last lane, in every lane.
+template <class T>
+inline Lanes<T, 16> all_last(const Lanes<T, 16>& v) {
+  static_assert(sizeof(T) == 4);
+  using L = Lanes<T, 16>;
+#if defined(__AVX512F__)
+  const __m512i last = _mm512_set1_epi32(15);
+  return {{(typename L::Part)_mm512_permutexvar_epi32(last, (__m512i)v.part[0])}};
+#else
+  return all<L>(v.part[kParts - 1][16 / kParts - 1]);
+#endif
+}
+
+inline float last_of(const Vec<float>& v) { return v.part[kParts - 1][16 / kParts - 1]; }
+
+template <class I>
+inline I load_bytes(const uint8_t* p) {
+#if defined(__AVX512F__)
+  if constexpr (I::kSize == 16) {
+    return {{(typename I::Part)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))}};
+  }
+#elif defined(__AVX2__)
+  if constexpr (I::kSize == 16) {
+    return each<I>([&](int half) {
+      return (typename I::Part)_mm256_cvtepu8_epi32(
+          _mm_loadl_epi64((const __m128i*)(p + 8 * half)));
+    });
+  }
+#endif
+  int32_t lanes[I::kSize];
+  for (int l = 0; l < I::kSize; ++l) lanes[l] = p[l];
+  return load<I>(lanes);
+}
+
+}  // namespace
+}  // namespace qact::core::cpu
