@@ -67,8 +67,7 @@ size_t activation_forward_scratch(const ActivationForward& call) {
 }
 
 void activation_forward(const ActivationForward& call, const Stream& stream) {
-  SolveCall solve;
-  solve.quantile = call.quantile;
+  SolveCall solve(call.quantile, call.shape.context_size());
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
     const Results<T> y = results_of<T>(call.shape, call.y);
     const Results<T> density = results_of<T>(call.shape, call.density);

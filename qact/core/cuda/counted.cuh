@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   sums = merge_block(sums, sums_shared);
 
   LayerStats stats =
-      norm_stats(solve, plan, n, static_cast<double>(sums.level), static_cast<double>(sums.square));
+      norm_stats(solve, plan, static_cast<double>(sums.level), static_cast<double>(sums.square));
   if (inside) {
     write_value(call, solve, channel, i, x, k, OutNorm(solve, channel, stats));
     if (call.plain && call.density.data) {

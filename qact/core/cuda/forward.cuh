@@ -99,21 +99,24 @@ __global__ void __launch_bounds__(kThreads, 3)
 // The maps that the passes hand on.
 using PassMap = LevelMap<Long>;
 
-// The sum of a channel's histograms; slots past the last bin are 0.
+// The sum of a channel's histograms, eight counts at a time; slots past the last bin are 0.
 __device__ inline void merge_counts(const PartCounts& counts, uint32_t channel, uint32_t slots,
                                     uint32_t* sums) {
-  for (uint32_t i = threadIdx.x; i < slots / 2; i += blockDim.x) {
-    uint32_t even = 0, odd = 0;
-    if (i < counts.per_part) {
+  constexpr uint32_t kCounts = 8;
+  for (uint32_t i = threadIdx.x; i < slots / kCounts; i += blockDim.x) {
+    Pack<uint32_t, kCounts> sum = {};
+    if (i < counts.per_part / (kCounts / 2)) {
 #pragma unroll 8
       for (uint32_t part = 0; part < counts.parts; ++part) {
-        const uint32_t word = counts.of(channel, part)[i];
-        even += word & 0xffff;
-        odd += word >> 16;
+        const auto words = load<kCounts / 2>(counts.of(channel, part) + i * (kCounts / 2));
+#pragma unroll
+        for (uint32_t w = 0; w < kCounts / 2; ++w) {
+          sum.v[2 * w] += words.v[w] & 0xffff;
+          sum.v[2 * w + 1] += words.v[w] >> 16;
+        }
       }
     }
-    sums[2 * i] = even;
-    sums[2 * i + 1] = odd;
+    reinterpret_cast<Pack<uint32_t, kCounts>*>(sums)[i] = sum;
   }
   __syncthreads();
 }
@@ -136,7 +139,7 @@ __device__ inline bool solve_quickly(const Team<kThreads>& team, const SolveCall
   if (space.totals.heavy > 0) return false;
   LayerStats stats;
   if (threadIdx.x == 0) {
-    stats = norm_stats(call, plan, n, static_cast<double>(space.totals.sum),
+    stats = norm_stats(call, plan, static_cast<double>(space.totals.sum),
                        static_cast<double>(space.totals.square));
     out.map = plan.bins.map;
     out.how = kBinned;
@@ -154,7 +157,7 @@ template <class T, class Limit, int kNodes>
 __global__ void __launch_bounds__(kThreads, 2)
     solve(Values<T> values, int64_t channel_stride, const ChannelPlan* plans, PartCounts counts,
           SolveCall call, PassMap* maps) {
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(32) unsigned char memory[];
   auto& space = *reinterpret_cast<PassSpace<Limit, kNodes>*>(memory);
   __shared__ Room<ChannelPlan> plan_room;
   ChannelPlan& plan = plan_room.value();

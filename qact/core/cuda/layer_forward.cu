@@ -19,8 +19,7 @@ size_t layer_forward_scratch(const LayerForward& call) {
 }
 
 void layer_forward(const LayerForward& call, const Stream& stream) {
-  SolveCall solve;
-  solve.quantile = call.quantile;
+  SolveCall solve(call.quantile, call.shape.context_size());
   solve.norm_in = {true, call.eps, call.weight_in, call.bias_in};
   solve.eps = call.eps;
   solve.weight_out = call.weight_out;

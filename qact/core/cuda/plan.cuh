@@ -64,10 +64,10 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
                                         uint32_t channel, const NormIn& norm_in,
                                         const Quantile& quantile) {
   ChannelPlan plan;
-  const double mean = all.sum / n;
+  const double share = 1.0 / n, mean = all.sum * share;
   plan.summary.n = n;
   plan.summary.mean = shift + mean;
-  plan.summary.variance = fmax(0.0, all.square / n - mean * mean);
+  plan.summary.variance = fmax(0.0, all.square * share - mean * mean);
   plan.summary.low = all.low;
   plan.summary.high = all.high;
   plan.values = static_cast<int64_t>(n) - all.nans;
@@ -75,7 +75,7 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
   plan.norm = {};
   if (norm_in.present) {
     plan.norm = {plan.summary.mean,
-                 norm_in.weight.at(channel, 1.0) / sqrt(plan.summary.variance + norm_in.eps),
+                 norm_in.weight.at(channel, 1.0) * rsqrt(plan.summary.variance + norm_in.eps),
                  norm_in.bias.at(channel, 0.0)};
   }
   const bool usable = isfinite(plan.norm.scale) && isfinite(plan.norm.shift);
@@ -95,6 +95,7 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
 __device__ inline Partial merge_parts(const Partial* parts, uint32_t count) {
   const uint32_t lane = threadIdx.x % kWarp;
   Partial all;
+#pragma unroll 4
   for (uint32_t i = lane; i < count; i += kWarp) all = Partial::merge(all, parts[i]);
   for (int mask = kWarp / 2; mask > 0; mask /= 2) all = Partial::merge(all, shuffle_xor(all, mask));
   return all;

@@ -52,7 +52,7 @@ struct QuickSpace {
   static constexpr int kBins = Limit::kBins;
   static constexpr int kBinsEach = (kBins + kThreads) / kThreads | 1;
   static constexpr int kSlots = kBinsEach * kThreads;
-  uint32_t before[kSlots];  // counts by bin, then their prefix sums
+  alignas(32) uint32_t before[kSlots];  // counts by bin, then their prefix sums
   Count moment[kSlots];
   alignas(16) uint8_t level[kSlots];
   Room<SideRule, 2> side;

@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
                   const __grid_constant__ SolveCall solve) {
   static_assert(kGroup == 1 || kGroup == kSize);
   using Space = SmallSpace<Limit, kGroup, kBlock>;
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(32) unsigned char memory[];
   Space& space = *reinterpret_cast<Space*>(memory);
   auto& quick = space.group.quick;
   auto& heavy = space.group.heavy;
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   auto& totals = quick[own].totals;
   LayerStats stats;  // of the team's first thread
   const auto settle_norm = [&] {
-    stats = norm_stats(solve, plan, values.n, totals.sum, totals.square);
+    stats = norm_stats(solve, plan, totals.sum, totals.square);
     space.norm[own] = OutNorm(solve, first + own, stats);
   };
   if (space.quickly[own]) {
@@ -242,16 +242,28 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   }
 
   share.for_each([&](const Pack<T, kSize>& pack, uint32_t i) {
+    int k[kSize];
+    bool rare = false;
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      k[v] = quick[v % kGroup].level[bin_of(to_float(pack.v[v]), map[v % kGroup])];
+      rare |= k[v] == kHeavyLevel;
+    }
+    if (rare) {
+#pragma unroll
+      for (int v = 0; v < kSize; ++v) {
+        const int g = v % kGroup;
+        const uint32_t key = order_key(to_float(pack.v[v]), space.plan[g].norm.scale < 0);
+        if (k[v] == kHeavyLevel) k[v] = heavy[g].level_of(key);
+      }
+    }
     Pack<T, kSize> y;
     Pack<uint8_t, kSize> level;
 #pragma unroll
     for (int v = 0; v < kSize; ++v) {
-      const int g = v % kGroup;
-      const float x = to_float(pack.v[v]);
-      int k = quick[g].level[bin_of(x, map[g])];
-      if (k == kHeavyLevel) k = heavy[g].level_of(order_key(x, space.plan[g].norm.scale < 0));
-      y.v[v] = from_float<T>(k * space.norm[g].scale + space.norm[g].shift);
-      level.v[v] = static_cast<uint8_t>(k);
+      const OutNorm& norm = space.norm[v % kGroup];
+      y.v[v] = from_float<T>(k[v] * norm.scale + norm.shift);
+      level.v[v] = static_cast<uint8_t>(k[v]);
     }
     *reinterpret_cast<Pack<T, kSize>*>(&call.y.at(first, i)) = y;
     *reinterpret_cast<Pack<uint8_t, kSize>*>(&call.level.at(first, i)) = level;

@@ -17,7 +17,7 @@ template <class Limit, int kMost>
 struct SolveSpace {
   using Limits = Limit;
   static constexpr int kNodes = kMost;
-  uint32_t before[Limit::kBins + 1];
+  alignas(32) uint32_t before[Limit::kBins + 1];
   unsigned long long moment[Limit::kBins + 1], warp_moment[kWarp];
   union {  // one after the other
     RefineSpace<Limit> refine;
@@ -111,7 +111,7 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
     out.root_last[r] = static_cast<uint8_t>(root.last);
   }
 
-  LayerStats stats = norm_stats(call, plan, values.n, static_cast<double>(space.refine.level_sum),
+  LayerStats stats = norm_stats(call, plan, static_cast<double>(space.refine.level_sum),
                                 static_cast<double>(space.refine.square_sum));
   __syncthreads();
   if (threadIdx.x == 0) {

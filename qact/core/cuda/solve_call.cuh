@@ -10,6 +10,7 @@ namespace qact::core::cuda {
 
 struct SolveCall {
   Quantile quantile;
+  double unit, share;  // 1 / levels, and 1 / (n * levels)
   NormIn norm_in;
   double eps = 0;
   ChannelVector weight_out, bias_out;
@@ -17,18 +18,19 @@ struct SolveCall {
   double* stats = nullptr;
   int64_t* context = nullptr;  // optional
   uint32_t* keys = nullptr;    // optional: [channels][n], room for exact levels of long channels
+
+  SolveCall(const Quantile& of, int64_t n)
+      : quantile(of), unit(1.0 / of.levels), share(unit / static_cast<double>(n)) {}
 };
 
 // What is known of both norms, given the sums of a channel's levels and of their squares.
-__device__ inline LayerStats norm_stats(const SolveCall& call, const ChannelPlan& plan, double n,
-                                        double sum, double square) {
+__device__ inline LayerStats norm_stats(const SolveCall& call, const ChannelPlan& plan, double sum,
+                                        double square) {
   LayerStats stats{};
-  const double share = 1 / (n * call.quantile.levels);
   stats.mean_in = call.norm_in.present ? plan.summary.mean : 0;
   stats.var_in = plan.summary.variance;
-  stats.mean_out = sum * share;
-  stats.var_out =
-      fmax(0.0, square * share / call.quantile.levels - stats.mean_out * stats.mean_out);
+  stats.mean_out = sum * call.share;
+  stats.var_out = fmax(0.0, square * call.share * call.unit - stats.mean_out * stats.mean_out);
   if (plan.how == kNotFinite) stats.mean_out = stats.var_out = nan("");
   return stats;
 }
@@ -39,8 +41,8 @@ struct OutNorm {
 
   OutNorm() = default;
   __device__ OutNorm(const SolveCall& call, uint32_t channel, const LayerStats& stats) {
-    const double by = call.weight_out.at(channel, 1.0) / sqrt(stats.var_out + call.eps);
-    scale = static_cast<float>(by / call.quantile.levels);
+    const double by = call.weight_out.at(channel, 1.0) * rsqrt(stats.var_out + call.eps);
+    scale = static_cast<float>(by * call.unit);
     shift = static_cast<float>(call.bias_out.at(channel, 0.0) - by * stats.mean_out);
   }
 };
