@@ -12,16 +12,21 @@
 
 namespace qact::core::cuda {
 
-// kMost: the nodes of a table of density.
+// What a table of density is made in; kMost: its nodes.
+template <class Limit, int kMost>
+struct TableSpace {
+  unsigned long long moment[Limit::kBins + 1], warp_moment[kWarp];
+  DensitySpace<kMost, kGridRoom> density;
+};
+
 template <class Limit, int kMost>
 struct SolveSpace {
   using Limits = Limit;
   static constexpr int kNodes = kMost;
   alignas(32) uint32_t before[Limit::kBins + 1];
-  unsigned long long moment[Limit::kBins + 1], warp_moment[kWarp];
   union {  // one after the other
     RefineSpace<Limit> refine;
-    DensitySpace<kMost, kGridRoom> density;
+    TableSpace<Limit, kMost> table;
   };
   ChannelPlan plan;
 };
@@ -59,9 +64,9 @@ __device__ inline void sum_moments(const Team& team, int bins, Space& space) {
   };
   Count own = 0;
   for (int b = begin; b < end; ++b) own += moment(b);
-  Count before = team.scan(own, space.warp_moment);
+  Count before = team.scan(own, space.table.warp_moment);
   for (int b = begin; b < end; ++b) {
-    space.moment[b] = before;
+    space.table.moment[b] = before;
     before += moment(b);
   }
   team.sync();
@@ -127,8 +132,8 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
     if (plan.how == kNotFinite || plan.values == 0) {
       for (int i = threadIdx.x; i < Space::kNodes; i += blockDim.x) nodes[i] = 0;
     } else {
-      EvenCounts<unsigned long long> counts{space.before,    space.moment,      plan.bins.bins,
-                                            plan.bins.split, plan.bins.z_first, plan.bins.z_width};
+      EvenCounts<unsigned long long> counts{space.before,    space.table.moment, plan.bins.bins,
+                                            plan.bins.split, plan.bins.z_first,  plan.bins.z_width};
       if (plan.how == kExact) counts = count_evenly(space, values, quantile.bandwidth);
       if (!(counts.width > 0)) {  // one value: any bin around it
         counts.width = quantile.bandwidth;
@@ -136,7 +141,7 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
       }
       __syncthreads();
       sum_moments(team, counts.bins, space);
-      pack_density(team, counts, negatives, plan.values, quantile, plan.norm, space.density,
+      pack_density(team, counts, negatives, plan.values, quantile, plan.norm, space.table.density,
                    Space::kNodes, nodes, stats);
     }
   }

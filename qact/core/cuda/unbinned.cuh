@@ -90,7 +90,7 @@ __device__ inline EvenCounts<unsigned long long> count_evenly(Space& space, cons
   counts.split =
       zero_inside ? static_cast<int>(rint(-counts.first / counts.width)) : (low >= 0 ? 0 : kBins);
   counts.before = space.before;
-  counts.moment = space.moment;
+  counts.moment = space.table.moment;
   for (int i = threadIdx.x; i <= kBins; i += blockDim.x) space.before[i] = 0;
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
