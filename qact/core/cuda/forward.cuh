@@ -13,7 +13,7 @@ inline constexpr int kThreads = 512;
 // Where a part's histogram lies: 16-bit counts, two to a word.
 struct PartCounts {
   uint32_t* words;
-  uint32_t per_part;  // words
+  uint32_t per_part;  // words, a multiple of four
   uint32_t parts;
 
   __device__ uint32_t* of(uint32_t channel, uint32_t part) const {
@@ -69,11 +69,25 @@ __device__ inline void count_bin(uint32_t* words, int bin) {
   atomicAdd(&words[bin / 2], 1u << (bin % 2 * 16));
 }
 
+__device__ inline void clear_words(uint32_t* words, uint32_t count) {
+  for (uint32_t i = threadIdx.x; i < count / 4; i += blockDim.x) {
+    reinterpret_cast<uint4*>(words)[i] = {0, 0, 0, 0};
+  }
+}
+
+// By `threads` of a block, of which this is one.
+__device__ inline void copy_words(const uint32_t* from, uint32_t count, uint32_t* to,
+                                  uint32_t thread, uint32_t threads) {
+  for (uint32_t i = thread; i < count / 4; i += threads) {
+    reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+  }
+}
+
 template <class T, int kSize>
 __global__ void __launch_bounds__(kThreads, 3)
     count_rows(const T* x, Layout layout, Extent extent, Summaries summaries, NormIn norm_in,
                Quantile quantile, PartCounts counts) {
-  extern __shared__ uint32_t words[];
+  extern __shared__ __align__(16) uint32_t words[];
   __shared__ Room<ChannelPlan> plan_room;
   ChannelPlan& plan = plan_room.value();
   const uint32_t channel = blockIdx.y, part = blockIdx.x;
@@ -81,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   if (threadIdx.x < kWarp) {
     plan_channel(summaries, to_float(values[0]), extent.n, channel, norm_in, quantile, plan);
   }
-  for (uint32_t i = threadIdx.x; i < counts.per_part; i += blockDim.x) words[i] = 0;
+  clear_words(words, counts.per_part);
   __syncthreads();
   if (part == 0 && threadIdx.x == 0) summaries.plans[channel] = plan;
   if (plan.how != kBinned) return;
@@ -92,8 +106,7 @@ __global__ void __launch_bounds__(kThreads, 3)
     for (int i = 0; i < kSize; ++i) count_bin(words, bin_of(to_float(pack.v[i]), map));
   });
   __syncthreads();
-  uint32_t* out = counts.of(channel, part);
-  for (uint32_t i = threadIdx.x; i < counts.per_part; i += blockDim.x) out[i] = words[i];
+  copy_words(words, counts.per_part, counts.of(channel, part), threadIdx.x, blockDim.x);
 }
 
 // The maps that the passes hand on.
@@ -146,9 +159,8 @@ __device__ inline bool solve_quickly(const Team<kThreads>& team, const SolveCall
     out.roots = 0;
     out.norm = OutNorm(call, channel, stats);
   }
-  for (int i = threadIdx.x; i < Space::kBins / 16; i += kThreads) {
-    reinterpret_cast<uint4*>(out.level)[i] = reinterpret_cast<const uint4*>(space.level)[i];
-  }
+  copy_words(reinterpret_cast<const uint32_t*>(space.level), Space::kBins / 4,
+             reinterpret_cast<uint32_t*>(out.level), threadIdx.x, kThreads);
   finish_quickly(team, call, plan, channel, space, stats);
   return true;
 }
@@ -182,12 +194,10 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 // The levels by bin of one channel, if it has bins, by `count` threads.
-__device__ inline void load_levels(const PassMap& map, int words, uint32_t* table, int thread,
-                                   int count) {
+__device__ inline void load_levels(const PassMap& map, uint32_t words, uint32_t* table,
+                                   uint32_t thread, uint32_t count) {
   if (map.how != kBinned) return;
-  for (int i = thread; i < words / 4; i += count) {
-    reinterpret_cast<uint4*>(table)[i] = reinterpret_cast<const uint4*>(map.level)[i];
-  }
+  copy_words(reinterpret_cast<const uint32_t*>(map.level), words, table, thread, count);
 }
 
 template <class T, int kSize>

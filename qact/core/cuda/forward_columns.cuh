@@ -61,15 +61,15 @@ __global__ void __launch_bounds__(kBlock)
     count_columns(const T* x, Layout layout, Extent extent, Summaries summaries, NormIn norm_in,
                   Quantile quantile, PartCounts counts) {
   static_assert(kBlock / kWarp >= kGroup);
-  extern __shared__ uint32_t words[];
+  extern __shared__ __align__(16) uint32_t words[];
   __shared__ Room<ChannelPlan, kGroup> plans_room;
   ChannelPlan* const plans = plans_room.array();
+  clear_words(words, counts.per_part * kGroup);
   const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
   if (warp < kGroup && own < extent.channels) {
     plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);
     if (blockIdx.y == 0 && threadIdx.x % kWarp == 0) summaries.plans[own] = plans[warp];
   }
-  for (uint32_t i = threadIdx.x; i < counts.per_part * kGroup; i += blockDim.x) words[i] = 0;
   __syncthreads();
   const Column<kGroup, kSize> column(blockIdx.x);
   const uint32_t first = column.channel - blockIdx.x * kGroup;
@@ -96,11 +96,11 @@ __global__ void __launch_bounds__(kBlock)
         }
       });
   __syncthreads();
-  for (int g = 0; g < kGroup && blockIdx.x * kGroup + g < extent.channels; ++g) {
-    uint32_t* out = counts.of(blockIdx.x * kGroup + g, blockIdx.y);
-    for (uint32_t i = threadIdx.x; i < counts.per_part; i += blockDim.x) {
-      out[i] = words[g * counts.per_part + i];
-    }
+  constexpr uint32_t kEach = kBlock / kGroup;  // threads of a channel
+  const uint32_t mine = threadIdx.x / kEach, channel = blockIdx.x * kGroup + mine;
+  if (channel < extent.channels) {
+    copy_words(words + mine * counts.per_part, counts.per_part, counts.of(channel, blockIdx.y),
+               threadIdx.x % kEach, kEach);
   }
 }
 
