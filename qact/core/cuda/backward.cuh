@@ -51,6 +51,11 @@ struct GradMap {
   }
 };
 
+// The weights of a channel's two norms.
+struct GradWeights {
+  double in, out;
+};
+
 struct GradSolve {
   int levels;
   double eps, n;
@@ -60,9 +65,16 @@ struct GradSolve {
   const int32_t* density;
   float* grad_affine;  // [4][channels]
 
+  __device__ GradWeights weights(uint32_t c) const {
+    return {weight_in.at(c, 1.0), weight_out.at(c, 1.0)};
+  }
   __device__ GradMap operator()(uint32_t c, const GradSums& sums, bool keep) const {
+    return (*this)(c, weights(c), sums, keep);
+  }
+  __device__ GradMap operator()(uint32_t c, const GradWeights& weight, const GradSums& sums,
+                                bool keep) const {
     const LayerStats& s = stats[c];
-    const double g1 = weight_in.at(c, 1.0), g2 = weight_out.at(c, 1.0);
+    const double g1 = weight.in, g2 = weight.out;
     const double inv1 = 1 / sqrt(s.var_in + eps), inv2 = 1 / sqrt(s.var_out + eps);
     // xhat = (d + rest) * inv1; yhat = k * slope + level0.
     const double rest = static_cast<double>(static_cast<float>(s.mean_in)) - s.mean_in;

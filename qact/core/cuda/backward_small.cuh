@@ -42,6 +42,8 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
   DensityAt density[kGroup];
 #pragma unroll
   for (int g = 0; g < kGroup; ++g) density[g] = DensityAt(solve.stats[first + g]);
+  GradWeights weights;  // read now, so that nobody waits for them later
+  if (threadIdx.x < kGroup) weights = solve.weights(first + threadIdx.x);
   __syncthreads();
 
   ThreadSums sums[kGroup];
@@ -72,7 +74,7 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
     __syncwarp();
     if (threadIdx.x < kGroup) {
       const auto totals = GradSums::from(space.totals + threadIdx.x * ThreadSums::kCount);
-      space.map[threadIdx.x] = solve(first + threadIdx.x, totals, true);
+      space.map[threadIdx.x] = solve(first + threadIdx.x, weights, totals, true);
     }
   }
   __syncthreads();

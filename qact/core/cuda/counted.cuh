@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   const float x = inside ? values[i] : NAN;
   const Partial all = summarise_block(values, space.partial);
   if (i == 0) {
-    space.plan = make_plan(all, shift_of(values[0]), n, channel, solve.norm_in, quantile);
+    space.plan =
+        make_plan(all, shift_of(values[0]), n, solve.norm_in, solve.norm_in.of(channel), quantile);
     const Norm& norm = space.plan.norm;
     if (norm.scale != 0) {
       space.zero = key_of_z(norm, 0);
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   LayerStats stats =
       norm_stats(solve, plan, static_cast<double>(sums.level), static_cast<double>(sums.square));
   if (inside) {
-    write_value(call, solve, channel, i, x, k, OutNorm(solve, channel, stats));
+    write_value(call, solve, channel, i, x, k, OutNorm(solve, solve.affine_out(channel), stats));
     if (call.plain && call.density.data) {
       const float f = isnan(x) ? x : (isinf(x) ? 0.0f : direct_density(space, n, z, quantile));
       call.density.at(channel, i) = from_float<T>(f);

@@ -61,7 +61,7 @@ __device__ inline void plan_channel(const Summaries& from, float first, uint32_t
   const Partial all =
       merge_parts(from.parts + static_cast<int64_t>(channel) * from.count, from.count);
   if (threadIdx.x % kWarp == 0) {
-    plan = make_plan(all, shift_of(first), n, channel, norm_in, quantile);
+    plan = make_plan(all, shift_of(first), n, norm_in, norm_in.of(channel), quantile);
   }
 }
 
@@ -157,7 +157,7 @@ __device__ inline bool solve_quickly(const Team<kThreads>& team, const SolveCall
     out.map = plan.bins.map;
     out.how = kBinned;
     out.roots = 0;
-    out.norm = OutNorm(call, channel, stats);
+    out.norm = OutNorm(call, call.affine_out(channel), stats);
   }
   copy_words(reinterpret_cast<const uint32_t*>(space.level), Space::kBins / 4,
              reinterpret_cast<uint32_t*>(out.level), threadIdx.x, kThreads);

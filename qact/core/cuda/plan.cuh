@@ -48,11 +48,23 @@ struct ChannelPlan {
   int32_t exact;  // binned: a bin in which the level changes is ranked value by value
 };
 
+// A norm's own numbers of one channel.
+struct Affine {
+  double weight, bias;
+
+  __device__ static Affine of(const ChannelVector& weight, const ChannelVector& bias,
+                              uint32_t channel) {
+    return {weight.at(channel, 1.0), bias.at(channel, 0.0)};
+  }
+};
+
 // The norm of a fused layer, or none for the plain operator.
 struct NormIn {
   bool present = false;
   double eps = 0;
   ChannelVector weight, bias;
+
+  __device__ Affine of(uint32_t channel) const { return Affine::of(weight, bias, channel); }
 };
 
 // Whether no bin holds c or -c, whose place among the values would be told by bins only.
@@ -61,7 +73,7 @@ __device__ inline bool within(const BinPlan<float>& bins, double bound) {
 }
 
 __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_t n,
-                                        uint32_t channel, const NormIn& norm_in,
+                                        const NormIn& norm_in, const Affine& affine,
                                         const Quantile& quantile) {
   ChannelPlan plan;
   const double share = 1.0 / n, mean = all.sum * share;
@@ -74,9 +86,8 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
   const bool finite = all.nans == 0 && all.infinite == 0 && plan.summary.finite();
   plan.norm = {};
   if (norm_in.present) {
-    plan.norm = {plan.summary.mean,
-                 norm_in.weight.at(channel, 1.0) * rsqrt(plan.summary.variance + norm_in.eps),
-                 norm_in.bias.at(channel, 0.0)};
+    plan.norm = {plan.summary.mean, affine.weight * rsqrt(plan.summary.variance + norm_in.eps),
+                 affine.bias};
   }
   const bool usable = isfinite(plan.norm.scale) && isfinite(plan.norm.shift);
   plan.exact = quantile.exact_for(n) && plan.norm.scale != 0;

@@ -1,5 +1,5 @@
 // The solve of most channels, by a team of threads: bins tell the levels of all values, or of all
-// but a few, which are told apart by counting. What this leaves open, solve.cuh settles.
+// but a few. What this leaves open, heavy_list.cuh or solve.cuh settles.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@
 namespace qact::core::cuda {
 
 inline constexpr int kHeavyLevel = 255;  // in place of a level: the bin is too heavy to tell
-inline constexpr int kFewHeavy = 512;    // values in such bins that are told apart by counting
 
 __device__ inline bool solves_quickly(const ChannelPlan& plan, const Quantile& quantile) {
   return plan.how == kBinned && !plan.exact && plan.bins.bins > 1 && quantile.levels < kHeavyLevel;

@@ -2,51 +2,11 @@
 // one channel in rows, a few neighbours in columns, and a team of threads solves each.
 #pragma once
 
-#include "qact/core/cuda/quick.cuh"
+#include "qact/core/cuda/heavy_list.cuh"
 #include "qact/core/cuda/share.cuh"
 #include "qact/core/cuda/small_call.cuh"
 
 namespace qact::core::cuda {
-
-// The values in a channel's heavy bins, in no order: what is counted does not depend on it.
-struct HeavyList {
-  uint32_t count;
-  uint32_t key[kFewHeavy];
-  uint16_t bin[kFewHeavy];
-  uint8_t level[kFewHeavy];
-
-  __device__ void add(uint32_t of, int at) {
-    const uint32_t place = atomicAdd(&count, 1u);
-    key[place] = of;
-    bin[place] = static_cast<uint16_t>(at);
-  }
-  __device__ int level_of(uint32_t of) const {
-    for (uint32_t j = 0; j < count; ++j) {
-      if (key[j] == of) return level[j];
-    }
-    return 0;
-  }
-};
-
-// The levels of a list's values, added to the totals.
-template <class Team, class Space>
-__device__ inline void rank_heavy(const Team& team, const ChannelPlan& plan,
-                                  const Quantile& quantile, Space& space, HeavyList& list) {
-  const int64_t negatives = space.totals.negatives;
-  const LevelRule rule(quantile, negatives, plan.values - negatives);
-  for (uint32_t e = team.thread; e < list.count; e += Team::kThreads) {
-    const uint32_t key = list.key[e];
-    const int bin = list.bin[e];
-    const bool positive = bin >= plan.bins.split;
-    int64_t rank = space.before[bin] - (positive ? negatives : 0);
-    rank += plan.bins.centre(bin) >= (positive ? quantile.bound : -quantile.bound);
-    for (uint32_t j = 0; j < list.count; ++j) rank += list.bin[j] == bin && list.key[j] <= key;
-    const uint32_t level = static_cast<uint32_t>(rule.level(positive, rank));
-    list.level[e] = static_cast<uint8_t>(level);
-    atomicAdd(&space.totals.sum, level);
-    atomicAdd(&space.totals.square, level * level);
-  }
-}
 
 template <class Limit, int kGroup, int kBlock>
 struct SmallSpace {
@@ -66,6 +26,7 @@ struct SmallSpace {
   double sums[kBlock / kWarp][2 * kGroup];
   uint32_t low[kBlock / kWarp][kGroup], high[kBlock / kWarp][kGroup];
   ChannelPlan plan[kGroup];
+  Affine in[kGroup], out[kGroup];
   OutNorm norm[kGroup];
   bool quickly[kGroup];
 };
@@ -94,17 +55,19 @@ __device__ inline void plan_group(const Share& share, const Team& team, const Sm
     }
   });
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  float own_shift = 0;
   double sums[2 * kGroup];
 #pragma unroll
   for (int g = 0; g < kGroup; ++g) {
+    if (g == team.index) own_shift = shift[g];
     sums[2 * g] = sum[g];
     sums[2 * g + 1] = square[g];
     const uint32_t lowest = __reduce_min_sync(0xffffffffu, order_key(low[g], false));
     const uint32_t highest = __reduce_max_sync(0xffffffffu, order_key(high[g], false));
     if (lane == g) space.low[warp][g] = lowest, space.high[warp][g] = highest;
   }
-  const double own = spread_sum<2 * kGroup>(sums);
-  if (lane % (kWarp / (2 * kGroup)) == 0) space.sums[warp][spread_index<2 * kGroup>()] = own;
+  const double spread = spread_sum<2 * kGroup>(sums);
+  if (lane % (kWarp / (2 * kGroup)) == 0) space.sums[warp][spread_index<2 * kGroup>()] = spread;
   __syncthreads();
   if (team.warp == 0) {
     const int g = team.index;
@@ -122,12 +85,93 @@ __device__ inline void plan_group(const Share& share, const Team& team, const Sm
     all.high = key_value(__reduce_max_sync(0xffffffffu, space.high[from][g]), false);
     if (lane == 0) {  // what is not finite shows in the sums
       ChannelPlan& plan = space.plan[g];
-      plan = make_plan(all, shift_of(to_float(call.x.data[(first + g) * call.channel_stride])),
-                       call.x.n, first + g, solve.norm_in, solve.quantile);
+      plan = make_plan(all, own_shift, call.x.n, solve.norm_in, space.in[g], solve.quantile);
       space.quickly[g] = solves_quickly(plan, solve.quantile);
     }
   }
   __syncthreads();
+}
+
+// Levels by bin and the outer norm of a team's channel. Its first thread gets the stats.
+template <class Team, class Space>
+__device__ inline void settle_own(const Team& team, const SolveCall& solve, uint32_t n,
+                                  Space& space, LayerStats& stats) {
+  const int g = team.index;
+  auto& quick = space.group.quick[g];
+  if (space.quickly[g]) settle_quickly(team, space.plan[g].bins, n, solve.quantile, quick);
+  if (team.thread != 0) return;
+  if (!space.quickly[g]) quick.totals.heavy = 0;
+  stats = norm_stats(solve, space.plan[g], quick.totals.sum, quick.totals.square);
+  space.norm[g] = OutNorm(solve, space.out[g], stats);
+}
+
+// The values in heavy bins get their levels, if they are few, and the norm is settled anew.
+template <int kGroup, class Share, class Team, class Space>
+__device__ inline void rank_group(const Share& share, const Team& team, const SolveCall& solve,
+                                  const BinMap<float> (&map)[kGroup], Space& space,
+                                  LayerStats& stats) {
+  auto& quick = space.group.quick;
+  bool some = false;
+#pragma unroll
+  for (int g = 0; g < kGroup; ++g) some |= quick[g].totals.heavy > 0;
+  if (!some) return;
+  share.for_each([&]<class T, int kSize>(const Pack<T, kSize>& pack, uint32_t) {
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      const int g = v % kGroup;
+      if (quick[g].totals.heavy == 0 || quick[g].totals.heavy > kFewHeavy) continue;
+      const float x = to_float(pack.v[v]);
+      const int bin = bin_of(x, map[g]);
+      if (quick[g].level[bin] != kHeavyLevel) continue;
+      space.group.heavy[g].add(order_key(x, space.plan[g].norm.scale < 0), bin);
+    }
+  });
+  __syncthreads();
+  const int own = team.index;
+  auto& totals = quick[own].totals;
+  if (totals.heavy > 0) {
+    rank_heavy(team, space.plan[own], solve.quantile, quick[own], space.group.heavy[own]);
+    team.sync();
+    if (team.thread == 0) {
+      stats = norm_stats(solve, space.plan[own], totals.sum, totals.square);
+      space.norm[own] = OutNorm(solve, space.out[own], stats);
+      space.quickly[own] = totals.heavy <= kFewHeavy;
+    }
+  }
+  __syncthreads();
+}
+
+template <int kGroup, class Share, class Space, class T>
+__device__ inline void write_group(const Share& share, const SmallCall<T>& call, uint32_t first,
+                                   const BinMap<float> (&map)[kGroup], const Space& space) {
+  share.for_each([&]<int kSize>(const Pack<T, kSize>& pack, uint32_t i) {
+    int k[kSize];
+    bool rare = false;
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      const int g = v % kGroup;
+      k[v] = space.group.quick[g].level[bin_of(to_float(pack.v[v]), map[g])];
+      rare |= k[v] == kHeavyLevel;
+    }
+    if (rare) {
+#pragma unroll
+      for (int v = 0; v < kSize; ++v) {
+        const int g = v % kGroup;
+        const uint32_t key = order_key(to_float(pack.v[v]), space.plan[g].norm.scale < 0);
+        if (k[v] == kHeavyLevel) k[v] = space.group.heavy[g].level_of(key);
+      }
+    }
+    Pack<T, kSize> y;
+    Pack<uint8_t, kSize> level;
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      const OutNorm& norm = space.norm[v % kGroup];
+      y.v[v] = from_float<T>(k[v] * norm.scale + norm.shift);
+      level.v[v] = static_cast<uint8_t>(k[v]);
+    }
+    *reinterpret_cast<Pack<T, kSize>*>(&call.y.at(first, i)) = y;
+    *reinterpret_cast<Pack<uint8_t, kSize>*>(&call.level.at(first, i)) = level;
+  });
 }
 
 // Any channel, by the whole block.
@@ -166,24 +210,27 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     forward_small(const __grid_constant__ SmallCall<T> call,
                   const __grid_constant__ SolveCall solve) {
   static_assert(kGroup == 1 || kGroup == kSize);
+  constexpr int kRun = kGroup == 1 ? kSize : 1;
   using Space = SmallSpace<Limit, kGroup, kBlock>;
   extern __shared__ __align__(32) unsigned char memory[];
   Space& space = *reinterpret_cast<Space*>(memory);
   auto& quick = space.group.quick;
-  auto& heavy = space.group.heavy;
   const Team<kBlock / kGroup, kGroup> team;
   const int own = team.index;
   const uint32_t first = blockIdx.x * kGroup;
   Values<T> values = call.x;
   values.data += first * call.channel_stride;
-  constexpr int kRun = kGroup == 1 ? kSize : 1;
-  const auto share = share_of<kRun, kBlock, kPacks>(
-      values.n, [values](uint32_t i) { return load<kSize>(values.at(i)); });
+  const auto load_pack = [values](uint32_t i) { return load<kSize>(values.at(i)); };
+  const auto share = share_of<kRun, kBlock, kPacks>(values.n, load_pack);
 #pragma unroll
   for (int i = 0; i < Space::Quick::kBinsEach; ++i) {
     quick[own].before[team.thread + i * team.kThreads] = 0;
   }
-  if (team.thread == 0) heavy[own].count = 0;
+  if (team.thread == 0) {  // what is read now is not waited for later
+    space.group.heavy[own].count = 0;
+    space.in[own] = solve.norm_in.of(first + own);
+    space.out[own] = solve.affine_out(first + own);
+  }
   plan_group<kGroup>(share, team, call, solve, first, space);
 
   BinMap<float> map[kGroup];
@@ -199,76 +246,14 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     }
   });
   __syncthreads();
-
-  const ChannelPlan& plan = space.plan[own];
-  auto& totals = quick[own].totals;
-  LayerStats stats;  // of the team's first thread
-  const auto settle_norm = [&] {
-    stats = norm_stats(solve, plan, totals.sum, totals.square);
-    space.norm[own] = OutNorm(solve, first + own, stats);
-  };
-  if (space.quickly[own]) {
-    settle_quickly(team, plan.bins, values.n, solve.quantile, quick[own]);
-    if (team.thread == 0) settle_norm();
-  } else if (team.thread == 0) {
-    totals.heavy = 0;
-  }
+  LayerStats stats;
+  settle_own(team, solve, values.n, space, stats);
   __syncthreads();
-  bool some = false;
-#pragma unroll
-  for (int g = 0; g < kGroup; ++g) some |= quick[g].totals.heavy > 0;
-  if (some) {
-    share.for_each([&](const Pack<T, kSize>& pack, uint32_t) {
-#pragma unroll
-      for (int v = 0; v < kSize; ++v) {
-        const int g = v % kGroup;
-        const float x = to_float(pack.v[v]);
-        const int bin = bin_of(x, map[g]);
-        if (quick[g].totals.heavy == 0 || quick[g].totals.heavy > kFewHeavy) continue;
-        if (quick[g].level[bin] != kHeavyLevel) continue;
-        heavy[g].add(order_key(x, space.plan[g].norm.scale < 0), bin);
-      }
-    });
-    __syncthreads();
-    if (totals.heavy > 0) {
-      rank_heavy(team, plan, solve.quantile, quick[own], heavy[own]);
-      team.sync();
-      if (team.thread == 0) {
-        settle_norm();
-        space.quickly[own] = totals.heavy <= kFewHeavy;
-      }
-    }
-    __syncthreads();
+  rank_group<kGroup>(share, team, solve, map, space, stats);
+  write_group<kGroup>(share, call, first, map, space);
+  if (space.quickly[own]) {
+    finish_quickly(team, solve, space.plan[own], first + own, quick[own], stats);
   }
-
-  share.for_each([&](const Pack<T, kSize>& pack, uint32_t i) {
-    int k[kSize];
-    bool rare = false;
-#pragma unroll
-    for (int v = 0; v < kSize; ++v) {
-      k[v] = quick[v % kGroup].level[bin_of(to_float(pack.v[v]), map[v % kGroup])];
-      rare |= k[v] == kHeavyLevel;
-    }
-    if (rare) {
-#pragma unroll
-      for (int v = 0; v < kSize; ++v) {
-        const int g = v % kGroup;
-        const uint32_t key = order_key(to_float(pack.v[v]), space.plan[g].norm.scale < 0);
-        if (k[v] == kHeavyLevel) k[v] = heavy[g].level_of(key);
-      }
-    }
-    Pack<T, kSize> y;
-    Pack<uint8_t, kSize> level;
-#pragma unroll
-    for (int v = 0; v < kSize; ++v) {
-      const OutNorm& norm = space.norm[v % kGroup];
-      y.v[v] = from_float<T>(k[v] * norm.scale + norm.shift);
-      level.v[v] = static_cast<uint8_t>(k[v]);
-    }
-    *reinterpret_cast<Pack<T, kSize>*>(&call.y.at(first, i)) = y;
-    *reinterpret_cast<Pack<uint8_t, kSize>*>(&call.level.at(first, i)) = level;
-  });
-  if (space.quickly[own]) finish_quickly(team, solve, plan, first + own, quick[own], stats);
 #pragma unroll 1
   for (int g = 0; g < kGroup; ++g) {
     if (space.quickly[g]) continue;

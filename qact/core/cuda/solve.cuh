@@ -124,7 +124,7 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
     out.how = plan.how;
     out.descending = descending;
     out.roots = roots;
-    out.norm = OutNorm(call, channel, stats);
+    out.norm = OutNorm(call, call.affine_out(channel), stats);
   }
   if (call.context) write_context(team, space, values, call.context + channel * kContextBins);
   if (call.density) {

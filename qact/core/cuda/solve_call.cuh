@@ -21,6 +21,10 @@ struct SolveCall {
 
   SolveCall(const Quantile& of, int64_t n)
       : quantile(of), unit(1.0 / of.levels), share(unit / static_cast<double>(n)) {}
+
+  __device__ Affine affine_out(uint32_t channel) const {
+    return Affine::of(weight_out, bias_out, channel);
+  }
 };
 
 // What is known of both norms, given the sums of a channel's levels and of their squares.
@@ -40,10 +44,10 @@ struct OutNorm {
   float scale, shift;
 
   OutNorm() = default;
-  __device__ OutNorm(const SolveCall& call, uint32_t channel, const LayerStats& stats) {
-    const double by = call.weight_out.at(channel, 1.0) * rsqrt(stats.var_out + call.eps);
+  __device__ OutNorm(const SolveCall& call, const Affine& affine, const LayerStats& stats) {
+    const double by = affine.weight * rsqrt(stats.var_out + call.eps);
     scale = static_cast<float>(by * call.unit);
-    shift = static_cast<float>(call.bias_out.at(channel, 0.0) - by * stats.mean_out);
+    shift = static_cast<float>(affine.bias - by * stats.mean_out);
   }
 };
 

@@ -1,0 +1,50 @@
+// The few values of a short channel that lie in heavy bins, told apart by counting.
+#pragma once
+
+#include "qact/core/cuda/quick.cuh"
+
+namespace qact::core::cuda {
+
+inline constexpr int kFewHeavy = 512;
+
+// In no order: what is counted does not depend on it.
+struct HeavyList {
+  uint32_t count;
+  uint32_t key[kFewHeavy];
+  uint16_t bin[kFewHeavy];
+  uint8_t level[kFewHeavy];
+
+  __device__ void add(uint32_t of, int at) {
+    const uint32_t place = atomicAdd(&count, 1u);
+    key[place] = of;
+    bin[place] = static_cast<uint16_t>(at);
+  }
+  __device__ int level_of(uint32_t of) const {
+    for (uint32_t j = 0; j < count; ++j) {
+      if (key[j] == of) return level[j];
+    }
+    return 0;
+  }
+};
+
+// The levels of a list's values, added to the totals.
+template <class Team, class Space>
+__device__ inline void rank_heavy(const Team& team, const ChannelPlan& plan,
+                                  const Quantile& quantile, Space& space, HeavyList& list) {
+  const int64_t negatives = space.totals.negatives;
+  const LevelRule rule(quantile, negatives, plan.values - negatives);
+  for (uint32_t e = team.thread; e < list.count; e += Team::kThreads) {
+    const uint32_t key = list.key[e];
+    const int bin = list.bin[e];
+    const bool positive = bin >= plan.bins.split;
+    int64_t rank = space.before[bin] - (positive ? negatives : 0);
+    rank += plan.bins.centre(bin) >= (positive ? quantile.bound : -quantile.bound);
+    for (uint32_t j = 0; j < list.count; ++j) rank += list.bin[j] == bin && list.key[j] <= key;
+    const uint32_t level = static_cast<uint32_t>(rule.level(positive, rank));
+    list.level[e] = static_cast<uint8_t>(level);
+    atomicAdd(&space.totals.sum, level);
+    atomicAdd(&space.totals.square, level * level);
+  }
+}
+
+}  // namespace qact::core::cuda
