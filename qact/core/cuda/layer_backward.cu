@@ -72,14 +72,13 @@ void run_one_block(const LayerBackward& call, const GradCall<T>& grad, const Str
   };
   constexpr int kSize = 16 / sizeof(T);
   const int64_t n = call.shape.context_size();
-  const bool brief = n <= 2048, packed = pack_size(call) > 1;
+  const bool brief = n <= kBriefBlock, packed = pack_size(call) > 1;
   if (order_of(call.shape, call.x) == Order::columns) {
     if (!one_block(call.shape, call.x, call.grad_x) ||
         !one_block(call.shape, call.x, call.grad_y)) {
       run.template operator()<1, 1, kCounted, 0>();
     } else {
-      brief ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
-            : run.template operator()<kSmallGroup, kSmallGroup, 512, 0>();
+      run.template operator()<kSmallGroup, kSmallGroup, 512, 4>();
     }
   } else if (n > kOneBlock) {
     run.template operator()<kSize, 1, 1024, 0>();

@@ -8,10 +8,12 @@
 
 namespace qact::core::cuda {
 
-// Channels of at most so many values are settled by one block; longer ones in rows too, if there
-// are enough of them to occupy the device.
-inline constexpr int64_t kOneBlock = 8192, kLongBlock = 32768, kManyChannels = 96;
-inline constexpr int kSmallGroup = 4;  // channels of a block in columns
+// Channels of at most so many values in rows are settled by one block; longer ones too, if there
+// are enough of them to occupy the device. In columns a block has kSmallGroup channels: longer
+// ones would leave too many multiprocessors idle.
+inline constexpr int64_t kBriefBlock = 2048, kOneBlock = 8192, kLongBlock = 32768;
+inline constexpr int64_t kManyChannels = 96;
+inline constexpr int kSmallGroup = 4;
 
 inline bool counted(const Shape& shape, const Quantile& quantile) {
   return shape.context_size() <= kCounted && quantile.exact_for(shape.context_size());
@@ -24,7 +26,7 @@ inline bool one_block(const Shape& shape, const View& x, const View& y) {
   const auto both_pack = [&](int size) {
     return packs(shape, x, size, bytes) && packs(shape, y, size, bytes);
   };
-  if (order_of(shape, x) == Order::columns) return n <= kOneBlock && both_pack(kSmallGroup);
+  if (order_of(shape, x) == Order::columns) return n <= kBriefBlock && both_pack(kSmallGroup);
   return n <= kOneBlock ||
          (n <= kLongBlock && shape.channels >= kManyChannels && both_pack(16 / bytes));
 }
@@ -76,11 +78,10 @@ void run_small(const char* what, const LayerForward& call, const SolveCall& solv
   };
   constexpr int kSize = 16 / sizeof(T);
   const int64_t n = call.shape.context_size();
-  const bool brief = n <= 2048, packed = packs(call.shape, call.x, kSize, sizeof(T)) &&
-                                         packs(call.shape, call.y, kSize, sizeof(T));
+  const bool brief = n <= kBriefBlock, packed = packs(call.shape, call.x, kSize, sizeof(T)) &&
+                                                packs(call.shape, call.y, kSize, sizeof(T));
   if (order_of(call.shape, call.x) == Order::columns) {
-    brief ? run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 2>()
-          : run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 0>();
+    run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 2>();
   } else if (n > kOneBlock) {
     run.template operator()<Long, kSize, 1, 1024, 0>();
   } else if (call.quantile.levels > Short::kLevels) {
