@@ -18,6 +18,7 @@ struct SmallGradSpace {
   alignas(16) int32_t nodes[kGroup][kDensityNodes];
   float sums[kBlock / kWarp][kGroup * ThreadSums::kCount];
   double totals[kGroup * ThreadSums::kCount];
+  GradWeights weights[kGroup];
   GradMap map[kGroup];
 };
 
@@ -39,11 +40,13 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
   const int4* from = reinterpret_cast<const int4*>(solve.density + first * kDensityNodes);
   int4* nodes = reinterpret_cast<int4*>(space.nodes);
   for (int i = threadIdx.x; i < kGroup * kDensityNodes / 4; i += kBlock) nodes[i] = from[i];
+  if (threadIdx.x >= kBlock - kGroup) {  // by threads that copy nothing, while others do
+    const uint32_t g = kBlock - 1 - threadIdx.x;
+    space.weights[g] = solve.weights(first + g);
+  }
   DensityAt density[kGroup];
 #pragma unroll
   for (int g = 0; g < kGroup; ++g) density[g] = DensityAt(solve.stats[first + g]);
-  GradWeights weights;  // read now, so that nobody waits for them later
-  if (threadIdx.x < kGroup) weights = solve.weights(first + threadIdx.x);
   __syncthreads();
 
   ThreadSums sums[kGroup];
@@ -74,7 +77,7 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
     __syncwarp();
     if (threadIdx.x < kGroup) {
       const auto totals = GradSums::from(space.totals + threadIdx.x * ThreadSums::kCount);
-      space.map[threadIdx.x] = solve(first + threadIdx.x, weights, totals, true);
+      space.map[threadIdx.x] = solve(first + threadIdx.x, space.weights[threadIdx.x], totals, true);
     }
   }
   __syncthreads();

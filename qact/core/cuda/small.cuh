@@ -27,6 +27,7 @@ struct SmallSpace {
   uint32_t low[kBlock / kWarp][kGroup], high[kBlock / kWarp][kGroup];
   ChannelPlan plan[kGroup];
   Affine in[kGroup], out[kGroup];
+  LayerStats stats[kGroup];  // here, as registers are scarce
   OutNorm norm[kGroup];
   bool quickly[kGroup];
 };
@@ -92,24 +93,32 @@ __device__ inline void plan_group(const Share& share, const Team& team, const Sm
   __syncthreads();
 }
 
-// Levels by bin and the outer norm of a team's channel. Its first thread gets the stats.
+// By a team's first thread.
+template <class Space>
+__device__ inline void settle_norm(const SolveCall& solve, int g, Space& space) {
+  const auto& totals = space.group.quick[g].totals;
+  space.stats[g] = norm_stats(solve, space.plan[g], totals.sum, totals.square);
+  space.norm[g] = OutNorm(solve, space.out[g], space.stats[g]);
+}
+
+// Levels by bin and the outer norm of a team's channel.
 template <class Team, class Space>
 __device__ inline void settle_own(const Team& team, const SolveCall& solve, uint32_t n,
-                                  Space& space, LayerStats& stats) {
+                                  Space& space) {
   const int g = team.index;
   auto& quick = space.group.quick[g];
-  if (space.quickly[g]) settle_quickly(team, space.plan[g].bins, n, solve.quantile, quick);
-  if (team.thread != 0) return;
-  if (!space.quickly[g]) quick.totals.heavy = 0;
-  stats = norm_stats(solve, space.plan[g], quick.totals.sum, quick.totals.square);
-  space.norm[g] = OutNorm(solve, space.out[g], stats);
+  if (space.quickly[g]) {
+    settle_quickly(team, space.plan[g].bins, n, solve.quantile, quick);
+    if (team.thread == 0) settle_norm(solve, g, space);
+  } else if (team.thread == 0) {
+    quick.totals.heavy = 0;
+  }
 }
 
 // The values in heavy bins get their levels, if they are few, and the norm is settled anew.
 template <int kGroup, class Share, class Team, class Space>
 __device__ inline void rank_group(const Share& share, const Team& team, const SolveCall& solve,
-                                  const BinMap<float> (&map)[kGroup], Space& space,
-                                  LayerStats& stats) {
+                                  const BinMap<float> (&map)[kGroup], Space& space) {
   auto& quick = space.group.quick;
   bool some = false;
 #pragma unroll
@@ -133,8 +142,7 @@ __device__ inline void rank_group(const Share& share, const Team& team, const So
     rank_heavy(team, space.plan[own], solve.quantile, quick[own], space.group.heavy[own]);
     team.sync();
     if (team.thread == 0) {
-      stats = norm_stats(solve, space.plan[own], totals.sum, totals.square);
-      space.norm[own] = OutNorm(solve, space.out[own], stats);
+      settle_norm(solve, own, space);
       space.quickly[own] = totals.heavy <= kFewHeavy;
     }
   }
@@ -246,13 +254,12 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     }
   });
   __syncthreads();
-  LayerStats stats;
-  settle_own(team, solve, values.n, space, stats);
+  settle_own(team, solve, values.n, space);
   __syncthreads();
-  rank_group<kGroup>(share, team, solve, map, space, stats);
+  rank_group<kGroup>(share, team, solve, map, space);
   write_group<kGroup>(share, call, first, map, space);
   if (space.quickly[own]) {
-    finish_quickly(team, solve, space.plan[own], first + own, quick[own], stats);
+    finish_quickly(team, solve, space.plan[own], first + own, quick[own], space.stats[own]);
   }
 #pragma unroll 1
   for (int g = 0; g < kGroup; ++g) {
