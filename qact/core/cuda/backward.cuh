@@ -65,6 +65,9 @@ struct GradSolve {
   const int32_t* density;
   float* grad_affine;  // [4][channels]
 
+  __device__ const int32_t* nodes_of(uint32_t c) const {
+    return density + int64_t{c} * kDensityNodes;
+  }
   __device__ GradWeights weights(uint32_t c) const {
     return {weight_in.at(c, 1.0), weight_out.at(c, 1.0)};
   }
@@ -155,7 +158,7 @@ __global__ void __launch_bounds__(kGradThreads)
   __shared__ Room<GradSums, kGradThreads / kWarp> shared_room;
   GradSums* const shared = shared_room.array();
   const uint32_t channel = blockIdx.y;
-  load_nodes(call.solve.density + channel * kDensityNodes, nodes);
+  load_nodes(call.solve.nodes_of(channel), nodes);
   const DensityAt density(call.solve.stats[channel]);
   __syncthreads();
   ThreadSums sums;
@@ -179,7 +182,7 @@ __global__ void __launch_bounds__(kGradThreads)
   __shared__ Room<GradMap> shared_room;
   GradMap& shared = shared_room.value();
   const uint32_t channel = blockIdx.y;
-  load_nodes(call.solve.density + channel * kDensityNodes, nodes);
+  load_nodes(call.solve.nodes_of(channel), nodes);
   const DensityAt density(call.solve.stats[channel]);
   if (threadIdx.x < kWarp) {
     const GradSums sums =

@@ -18,7 +18,7 @@ template <int kGroup, int kSize>
 __device__ inline ColumnDensity<kSize> load_column(const GradSolve& solve, uint32_t channel,
                                                    int32_t* nodes) {
   const uint32_t base = blockIdx.x * kGroup;
-  const int4* from = reinterpret_cast<const int4*>(solve.density + base * kDensityNodes);
+  const int4* from = reinterpret_cast<const int4*>(solve.nodes_of(base));
   const int packs = min(kGroup, static_cast<int>(solve.channels - base)) * kDensityNodes / 4;
   for (int i = threadIdx.x; i < packs; i += blockDim.x) reinterpret_cast<int4*>(nodes)[i] = from[i];
   ColumnDensity<kSize> out;

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
                               load<kSize>(&call.level.at(first, i))};
   };
   const auto share = share_of<kRun, kBlock, kPacks>(static_cast<uint32_t>(solve.n), load_gradient);
-  const int4* from = reinterpret_cast<const int4*>(solve.density + first * kDensityNodes);
+  const int4* from = reinterpret_cast<const int4*>(solve.nodes_of(first));
   int4* nodes = reinterpret_cast<int4*>(space.nodes);
   for (int i = threadIdx.x; i < kGroup * kDensityNodes / 4; i += kBlock) nodes[i] = from[i];
   if (threadIdx.x >= kBlock - kGroup) {  // by threads that copy nothing, while others do

@@ -138,10 +138,10 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
     __syncthreads();
     if (valid && plan.how != kNotFinite) atomicAdd(&space.context[context_bin(z)], 1u);
     __syncthreads();
-    solve.context[channel * kContextBins + i] = space.context[i] * kContextUnit;
+    solve.context_of(channel)[i] = space.context[i] * kContextUnit;
   }
   if (solve.density && !call.plain) {
-    int32_t* nodes = solve.density + channel * kDensityNodes;
+    int32_t* nodes = solve.density_of(channel);
     if (plan.how == kNotFinite) {
       nodes[i] = 0;
     } else {

@@ -156,14 +156,13 @@ __device__ inline void finish_quickly(const Team& team, const SolveCall& call,
                                       LayerStats& stats) {
   using Count = decltype(space.totals.sum);
   if (call.context) {
-    write_binned_context(team, plan.bins, space.before, call.context + channel * kContextBins);
+    write_binned_context(team, plan.bins, space.before, call.context_of(channel));
   }
   if (call.density) {
     const EvenCounts<Count> counts{space.before,    space.moment,      plan.bins.bins,
                                    plan.bins.split, plan.bins.z_first, plan.bins.z_width};
     pack_density(team, counts, space.totals.negatives, plan.values, call.quantile, plan.norm,
-                 space.density, kDensityNodes,
-                 call.density + static_cast<int64_t>(channel) * kDensityNodes, stats);
+                 space.density, kDensityNodes, call.density_of(channel), stats);
   }
   if (team.thread == 0) reinterpret_cast<LayerStats*>(call.stats)[channel] = stats;
 }

@@ -126,9 +126,9 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
     out.roots = roots;
     out.norm = OutNorm(call, call.affine_out(channel), stats);
   }
-  if (call.context) write_context(team, space, values, call.context + channel * kContextBins);
+  if (call.context) write_context(team, space, values, call.context_of(channel));
   if (call.density) {
-    int32_t* nodes = call.density + static_cast<int64_t>(channel) * Space::kNodes;
+    int32_t* nodes = call.density_of(channel, Space::kNodes);
     if (plan.how == kNotFinite || plan.values == 0) {
       for (int i = threadIdx.x; i < Space::kNodes; i += blockDim.x) nodes[i] = 0;
     } else {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "qact/core/context.h"
 #include "qact/core/cuda/plan.cuh"
 #include "qact/core/quantile.h"
 
@@ -24,6 +25,12 @@ struct SolveCall {
 
   __device__ Affine affine_out(uint32_t channel) const {
     return Affine::of(weight_out, bias_out, channel);
+  }
+  __device__ int32_t* density_of(uint32_t channel, int nodes = kDensityNodes) const {
+    return density + int64_t{channel} * nodes;
+  }
+  __device__ int64_t* context_of(uint32_t channel) const {
+    return context + int64_t{channel} * kContextBins;
   }
 };
 
