@@ -1,4 +1,5 @@
-// Recorded passes give the gradients that the same network gives without them.
+// Recorded passes give the gradients that the same network gives without them, step by step as its
+// parameters change.
 #include "qact/run/recorded_network.h"
 
 #include <c10/core/StreamGuard.h>
@@ -33,6 +34,7 @@ void compare(const std::string& activation, bool mixed, bool channels_last, bool
   const auto images = [] { return torch::randn({64, 1, 28, 28}, torch::kCUDA); };
   for (int i = 0; i < run::RecordedNetwork::kStepsBefore; ++i) forward(images());
   run::RecordedNetwork recorded(images(), forward);
+  torch::optim::SGD optimizer(parameters, 0.05);
 
   for (int step = 0; step < 4; ++step) {
     const torch::Tensor x = images(), y = torch::randint(10, {64}, torch::kCUDA).to(torch::kLong);
@@ -52,6 +54,7 @@ void compare(const std::string& activation, bool mixed, bool channels_last, bool
       EXPECT_LT((found - gradients[i]).norm().item<double>(), slack)
           << network->named_parameters().keys()[i] << ", step " << step;
     }
+    optimizer.step();
   }
 }
 
