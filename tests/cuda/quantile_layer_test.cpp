@@ -15,7 +15,8 @@ using core::testing::kDistributions;
 struct LayerRun {
   torch::Tensor y, level, density, stats, context, grad_x, affine;
 
-  LayerRun(const torch::Tensor& x, const torch::Tensor& grad, const char* algorithm) {
+  LayerRun(const torch::Tensor& x, const torch::Tensor& grad, const char* algorithm,
+           int64_t levels = 100) {
     const int64_t channels = x.size(1);
     const auto vector = [&](double first, double step) {
       return (first + step * torch::arange(channels).remainder(7)).to(torch::kFloat).to(x.device());
@@ -23,16 +24,16 @@ struct LayerRun {
     const torch::Tensor w1 = vector(1.25, -0.5), b1 = vector(-0.3, 0.2);
     const torch::Tensor w2 = vector(0.75, 0.5), b2 = vector(0.1, -0.4);
     std::tie(y, level, density, stats, context) = ops::quantile_layer_forward(
-        x, w1, b1, w2, b2, 1e-5, 100, 100.0, 0.5, 0.5, algorithm, true, true);
+        x, w1, b1, w2, b2, 1e-5, levels, 100.0, 0.5, 0.5, algorithm, true, true);
     std::tie(grad_x, affine) =
-        ops::quantile_layer_backward(grad, x, level, density, stats, w1, w2, 1e-5, 100);
+        ops::quantile_layer_backward(grad, x, level, density, stats, w1, w2, 1e-5, levels);
   }
 };
 
 void expect_same(const torch::Tensor& x, const char* algorithm, const std::string& what,
-                 double off_by_rounding) {
+                 double off_by_rounding, int64_t levels = 100) {
   const torch::Tensor grad = torch::randn(x.sizes(), torch::kDouble).to(x.scalar_type());
-  const LayerRun cpu(x, grad, algorithm), gpu(on_gpu(x), grad.cuda(), algorithm);
+  const LayerRun cpu(x, grad, algorithm, levels), gpu(on_gpu(x), grad.cuda(), algorithm, levels);
   const bool narrow = x.element_size() == 2;
   // Half a level of the outer norm's output.
   const torch::Tensor level =
@@ -69,7 +70,7 @@ TEST(CudaLayer, EqualsTheCpuOverShapesTypesAndLayouts) {
 
 TEST(CudaLayer, EqualsTheCpuOnLargeChannels) {
   torch::manual_seed(0);
-  // The first three: one block for a channel or four, with few heavy bins, and with none.
+  // The first two: one block for a channel or four, with few heavy bins, and with none.
   const std::vector<std::vector<int64_t>> large = {
       {20, 12, 4, 4},   {128, 16, 4, 4}, {128, 8, 8, 8}, {128, 100, 16, 16}, {64, 8, 16, 16},
       {50, 12, 33, 31}, {33, 7, 64, 64}, {9000, 40},     {70000, 3, 2}};
@@ -78,6 +79,60 @@ TEST(CudaLayer, EqualsTheCpuOnLargeChannels) {
       for (int i : {0, 1}) {
         const torch::Tensor x = layouts()[i].of(torch::randn(shape).to(type));
         expect_same(x, "auto", describe(x, layouts()[i]), 1e-5);
+      }
+    }
+  }
+}
+
+// Up to 127 levels a block's tables are short ones, up to 254 a byte can mark a heavy bin.
+TEST(CudaLayer, EqualsTheCpuAtTheLimitsOfLevels) {
+  torch::manual_seed(0);
+  for (const int64_t levels : {127, 128, 254, 255}) {
+    for (const auto& shape :
+         std::vector<std::vector<int64_t>>{{21, 8, 7, 7}, {128, 8, 4, 4}, {128, 8, 6, 6}}) {
+      for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+        for (int i : {0, 1}) {
+          const torch::Tensor x = layouts()[i].of(torch::randn(shape).to(type));
+          expect_same(x, "auto", std::to_string(levels) + " " + describe(x, layouts()[i]), 2e-4,
+                      levels);
+        }
+      }
+    }
+  }
+}
+
+// The longest channels of each kind of launch, and the next ones, which may not pack; the last
+// channels are too few for one block each.
+TEST(CudaLayer, EqualsTheCpuWhereLaunchesChange) {
+  torch::manual_seed(0);
+  for (const auto& shape : std::vector<std::vector<int64_t>>{{2, 8, 1024},
+                                                             {3, 8, 683},
+                                                             {3, 8, 688},
+                                                             {2, 96, 4096},
+                                                             {3, 96, 2731},
+                                                             {3, 96, 2736},
+                                                             {2, 96, 16384},
+                                                             {3, 96, 10923},
+                                                             {3, 96, 10928},
+                                                             {2, 95, 8192}}) {
+    for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+      for (int i : {0, 1}) {
+        const torch::Tensor x = layouts()[i].of(torch::randn(shape).to(type));
+        expect_same(x, "auto", describe(x, layouts()[i]), 1e-5);
+      }
+    }
+  }
+}
+
+TEST(CudaLayer, EqualsTheCpuOnTiesInLongChannelsOfOneBlock) {
+  torch::manual_seed(0);
+  const std::vector<int64_t> shape = {20, 96, 28, 28};
+  for (const torch::Tensor& values :
+       {drawn(shape, Distribution::ties), torch::randn(shape).clamp_min(0)}) {
+    for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+      for (int i : {0, 1}) {
+        const torch::Tensor x = layouts()[i].of(values.to(type));
+        expect_same(x, "auto", describe(x, layouts()[i]), 2e-4);
       }
     }
   }
