@@ -38,10 +38,10 @@ void expect_same(const torch::Tensor& x, const char* algorithm, const std::strin
   // Half a level of the outer norm's output.
   const torch::Tensor level =
       0.005 * cpu.affine.new_ones({}) * 3.5 / (cpu.stats.select(1, 3) + 1e-5).sqrt();
-  EXPECT_LE(
-      differing(gpu.stats.slice(1, 0, 4), cpu.stats.slice(1, 0, 4),
-                1e-5 * (1 + cpu.stats.slice(1, 0, 4).abs().nan_to_num().max().item<double>())),
-      0)
+  EXPECT_LE(differing(gpu.stats.slice(1, 0, 4), cpu.stats.slice(1, 0, 4),
+                      (narrow ? 1e-4 : 1e-5) *
+                          (1 + cpu.stats.slice(1, 0, 4).abs().nan_to_num().max().item<double>())),
+            0)
       << what;
   const double step = 0.0025 * level.nan_to_num().min().item<double>();
   EXPECT_LE(differing(gpu.y, cpu.y, narrow ? 0.05 : std::max(step, 1e-3)), off_by_rounding) << what;
@@ -118,7 +118,9 @@ TEST(CudaLayer, EqualsTheCpuWhereLaunchesChange) {
     for (const auto type : {torch::kFloat, torch::kBFloat16}) {
       for (int i : {0, 1}) {
         const torch::Tensor x = layouts()[i].of(torch::randn(shape).to(type));
-        expect_same(x, "auto", describe(x, layouts()[i]), 1e-5);
+        // A bfloat16 at a bin's edge takes its equals along.
+        const double off_by_rounding = type == torch::kFloat ? 1e-5 : 1e-4;
+        expect_same(x, "auto", describe(x, layouts()[i]), off_by_rounding);
       }
     }
   }

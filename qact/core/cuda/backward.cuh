@@ -3,6 +3,7 @@
 #pragma once
 
 #include "qact/core/cuda/block.cuh"
+#include "qact/core/cuda/chain.cuh"
 #include "qact/core/cuda/density.cuh"
 #include "qact/core/cuda/tensor.cuh"
 
@@ -157,6 +158,7 @@ __global__ void __launch_bounds__(kGradThreads)
   __shared__ int32_t nodes[kDensityNodes];
   __shared__ Room<GradSums, kGradThreads / kWarp> shared_room;
   GradSums* const shared = shared_room.array();
+  let_next_start();
   const uint32_t channel = blockIdx.y;
   load_nodes(call.solve.nodes_of(channel), nodes);
   const DensityAt density(call.solve.stats[channel]);
@@ -184,6 +186,7 @@ __global__ void __launch_bounds__(kGradThreads)
   const uint32_t channel = blockIdx.y;
   load_nodes(call.solve.nodes_of(channel), nodes);
   const DensityAt density(call.solve.stats[channel]);
+  wait_for_previous();
   if (threadIdx.x < kWarp) {
     const GradSums sums =
         merge_sums(parts + static_cast<int64_t>(channel) * extent.parts, extent.parts);

@@ -47,6 +47,7 @@ __global__ void __launch_bounds__(kGradThreads, 4)
   __shared__ __align__(16) int32_t nodes[kGroup * kDensityNodes];
   __shared__ Room<GradSums, kGradThreads / kWarp * Columns::kLanes> shared_room;
   GradSums* const shared = shared_room.array();
+  let_next_start();
   const Columns column(blockIdx.x);
   const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
   __syncthreads();
@@ -79,6 +80,8 @@ inline constexpr int kMergeThreads = 128;
 static __global__ void __launch_bounds__(kMergeThreads)
     merge_columns_parts(GradSolve solve, const GradSums* parts, uint32_t count, GradMap* maps) {
   __shared__ Room<GradSums, kMergeThreads / kWarp> shared_room;
+  wait_for_previous();
+  let_next_start();
   parts += static_cast<int64_t>(blockIdx.x) * count;
   GradSums sums;
   for (uint32_t i = threadIdx.x; i < count; i += kMergeThreads) {
@@ -95,6 +98,7 @@ __global__ void __launch_bounds__(kGradThreads, 4)
   __shared__ __align__(16) int32_t nodes[kGroup * kDensityNodes];
   const Columns column(blockIdx.x);
   const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
+  wait_for_previous();
   __syncthreads();
   GradMap map[kSize];
 #pragma unroll

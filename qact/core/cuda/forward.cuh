@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "qact/core/cuda/chain.cuh"
 #include "qact/core/cuda/solve.cuh"
 
 namespace qact::core::cuda {
@@ -26,6 +27,7 @@ __global__ void __launch_bounds__(kThreads)
     summarise_rows(const T* x, Layout layout, Extent extent, Partial* parts) {
   __shared__ Room<Partial, kThreads / kWarp> shared_room;
   Partial* const shared = shared_room.array();
+  let_next_start();
   const uint32_t channel = blockIdx.y, part = blockIdx.x;
   const T* values = x + channel * layout.channel_stride;
   const float shift = shift_of(to_float(values[0]));
@@ -92,10 +94,12 @@ __global__ void __launch_bounds__(kThreads, 3)
   ChannelPlan& plan = plan_room.value();
   const uint32_t channel = blockIdx.y, part = blockIdx.x;
   const T* values = x + channel * layout.channel_stride;
+  clear_words(words, counts.per_part);
+  wait_for_previous();
+  let_next_start();
   if (threadIdx.x < kWarp) {
     plan_channel(summaries, to_float(values[0]), extent.n, channel, norm_in, quantile, plan);
   }
-  clear_words(words, counts.per_part);
   __syncthreads();
   if (part == 0 && threadIdx.x == 0) summaries.plans[channel] = plan;
   if (plan.how != kBinned) return;
@@ -175,6 +179,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   ChannelPlan& plan = plan_room.value();
   const Team<kThreads> team;
   const uint32_t channel = blockIdx.x;
+  wait_for_previous();
+  let_next_start();
   if (threadIdx.x == 0) plan = plans[channel];
   __syncthreads();
   if (kNodes == kDensityNodes && solves_quickly(plan, call.quantile)) {
@@ -208,6 +214,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   __shared__ uint32_t threshold[Long::kLevels + 1];
   const uint32_t channel = blockIdx.y;
   const PassMap& map = maps[channel];
+  wait_for_previous();
   const bool exact = map.how == kExact;
   load_levels(map, words, table, threadIdx.x, blockDim.x);
   if (exact) {

@@ -65,6 +65,7 @@ __global__ void __launch_bounds__(kBlock)
   __shared__ Room<ChannelPlan, kGroup> plans_room;
   ChannelPlan* const plans = plans_room.array();
   clear_words(words, counts.per_part * kGroup);
+  let_next_start();
   const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
   if (warp < kGroup && own < extent.channels) {
     plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);

@@ -64,19 +64,45 @@ inline void allow_shared(const char* what, const void* kernel, size_t bytes) {
   limit = bytes;
 }
 
-// Starts a kernel whose dynamic shared memory may exceed the default limit. The rows of a grid
-// are channels, or parts of them.
-template <class Kernel, class... Arguments>
-void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
-            cudaStream_t stream, const Arguments&... arguments) {
+// What a launch must check first. The rows of a grid are channels, or parts of them.
+inline void prepare(const char* what, const void* kernel, dim3 grid, size_t shared) {
   if (grid.y > 65535) {
     throw std::invalid_argument(std::string("[") + what +
                                 "] expected at most 65535 channels, or parts of them, got " +
                                 std::to_string(grid.y));
   }
-  if (shared > 48 * 1024) allow_shared(what, reinterpret_cast<const void*>(kernel), shared);
+  if (shared > 48 * 1024) allow_shared(what, kernel, shared);
+}
+
+// Starts a kernel whose dynamic shared memory may exceed the default limit.
+template <class Kernel, class... Arguments>
+void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
+            cudaStream_t stream, const Arguments&... arguments) {
+  prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
   kernel<<<grid, threads, shared, stream>>>(arguments...);
   check(cudaGetLastError(), what);
+}
+
+// Starts a kernel that calls wait_for_previous(), after one of the same call that calls
+// let_next_start().
+template <class Kernel, class... Arguments>
+void launch_next(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
+                 cudaStream_t stream, const Arguments&... arguments) {
+  prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
+  int device = 0, major = 0;
+  check(cudaGetDevice(&device), what);
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), what);
+  cudaLaunchAttribute early;
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = major >= 9;
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
 }
 
 enum class Order { rows, columns, neither };

@@ -42,7 +42,7 @@ void run_rows(const LayerBackward& call, const GradCall<T>& grad, const Stream& 
   GradSums* parts = static_cast<GradSums*>(stream.scratch);
   const dim3 grid(extent.parts, static_cast<unsigned>(call.shape.channels));
   launch(kWhat, sum_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
-  launch(kWhat, apply_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
+  launch_next(kWhat, apply_rows<T, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
 }
 
 template <class T, int kSize>
@@ -54,9 +54,10 @@ void run_columns(const LayerBackward& call, const GradCall<T>& grad, const Strea
   GradMap* maps = reinterpret_cast<GradMap*>(parts + call.shape.channels * extent.parts);
   const dim3 grid((channels + kGroup - 1) / kGroup, extent.parts);
   launch(kWhat, sum_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
-  launch(kWhat, merge_columns_parts, dim3(channels), kMergeThreads, 0, handle, grad.solve, parts,
-         extent.parts, maps);
-  launch(kWhat, apply_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent, maps);
+  launch_next(kWhat, merge_columns_parts, dim3(channels), kMergeThreads, 0, handle, grad.solve,
+              parts, extent.parts, maps);
+  launch_next(kWhat, apply_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent,
+              maps);
 }
 
 template <class T>

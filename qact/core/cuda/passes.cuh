@@ -9,7 +9,7 @@ namespace qact::core::cuda {
 
 // Channels of a block in columns, and its threads.
 inline constexpr int kSummaryGroup = 32, kCountGroup = 16, kCountBlock = 1024;
-inline constexpr int kWriteGroup = 16, kWriteBlock = 512;
+inline constexpr int kWriteGroup = 32, kWriteBlock = 1024;
 
 class Passes {
  public:
@@ -99,9 +99,9 @@ class Passes {
     const Layout layout = layout_of(shape_, view);
     launch(what, summarise_rows<T, kSize>, dim3(summary_.parts, channels()), kThreads, 0, handle, x,
            layout, summary_, summaries(stream).parts);
-    launch(what, cuda::count_rows<T, kSize>, dim3(count_.parts, channels()), kThreads,
-           size_t{4} * words_, handle, x, layout, count_, summaries(stream), call.norm_in,
-           call.quantile, counts(stream));
+    launch_next(what, cuda::count_rows<T, kSize>, dim3(count_.parts, channels()), kThreads,
+                size_t{4} * words_, handle, x, layout, count_, summaries(stream), call.norm_in,
+                call.quantile, counts(stream));
   }
 
   template <class T, int kSize>
@@ -122,19 +122,19 @@ class Passes {
   template <class T, class Limit, int kNodes>
   void solve(const char* what, const View& view, SolveCall call, const Stream& stream) const {
     if (exact_) call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
-    launch(what, cuda::solve<T, Limit, kNodes>, dim3(channels()), kThreads,
-           sizeof(PassSpace<Limit, kNodes>), static_cast<cudaStream_t>(stream.handle),
-           values_of<T>(shape_, view), view.channel_stride, summaries(stream).plans, counts(stream),
-           call, maps(stream));
+    launch_next(what, cuda::solve<T, Limit, kNodes>, dim3(channels()), kThreads,
+                sizeof(PassSpace<Limit, kNodes>), static_cast<cudaStream_t>(stream.handle),
+                values_of<T>(shape_, view), view.channel_stride, summaries(stream).plans,
+                counts(stream), call, maps(stream));
   }
 
   template <class T, int kSize>
   void write_rows(const char* what, const LayerForward& call, const Stream& stream) const {
     const Extent extent = extent_of(shape_, order_, kSize, shape_.channels, 2112, 4096);
-    launch(what, cuda::write_rows<T, kSize>, dim3(extent.parts, channels()), kThreads, 0,
-           static_cast<cudaStream_t>(stream.handle), static_cast<const T*>(call.x.data),
-           layout_of(shape_, call.x), static_cast<T*>(call.y.data), layout_of(shape_, call.y),
-           call.level, extent, maps(stream), call.quantile.levels, table_words());
+    launch_next(what, cuda::write_rows<T, kSize>, dim3(extent.parts, channels()), kThreads, 0,
+                static_cast<cudaStream_t>(stream.handle), static_cast<const T*>(call.x.data),
+                layout_of(shape_, call.x), static_cast<T*>(call.y.data), layout_of(shape_, call.y),
+                call.level, extent, maps(stream), call.quantile.levels, table_words());
   }
 
   template <class T, int kSize>

@@ -101,20 +101,6 @@ __device__ inline void settle_norm(const SolveCall& solve, int g, Space& space) 
   space.norm[g] = OutNorm(solve, space.out[g], space.stats[g]);
 }
 
-// Levels by bin and the outer norm of a team's channel.
-template <class Team, class Space>
-__device__ inline void settle_own(const Team& team, const SolveCall& solve, uint32_t n,
-                                  Space& space) {
-  const int g = team.index;
-  auto& quick = space.group.quick[g];
-  if (space.quickly[g]) {
-    settle_quickly(team, space.plan[g].bins, n, solve.quantile, quick);
-    if (team.thread == 0) settle_norm(solve, g, space);
-  } else if (team.thread == 0) {
-    quick.totals.heavy = 0;
-  }
-}
-
 // The values in heavy bins get their levels, if they are few, and the norm is settled anew.
 template <int kGroup, class Share, class Team, class Space>
 __device__ inline void rank_group(const Share& share, const Team& team, const SolveCall& solve,
@@ -137,14 +123,11 @@ __device__ inline void rank_group(const Share& share, const Team& team, const So
   });
   __syncthreads();
   const int own = team.index;
-  auto& totals = quick[own].totals;
-  if (totals.heavy > 0) {
-    rank_heavy(team, space.plan[own], solve.quantile, quick[own], space.group.heavy[own]);
-    team.sync();
-    if (team.thread == 0) {
-      settle_norm(solve, own, space);
-      space.quickly[own] = totals.heavy <= kFewHeavy;
-    }
+  rank_heavy(team, space.plan[own], solve.quantile, quick[own], space.group.heavy[own]);
+  __syncthreads();
+  if (team.thread == 0) {
+    settle_norm(solve, own, space);
+    space.quickly[own] = quick[own].totals.heavy <= kFewHeavy;
   }
   __syncthreads();
 }
@@ -223,7 +206,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   extern __shared__ __align__(32) unsigned char memory[];
   Space& space = *reinterpret_cast<Space*>(memory);
   auto& quick = space.group.quick;
-  const Team<kBlock / kGroup, kGroup> team;
+  const Team<kBlock / kGroup> team;
   const int own = team.index;
   const uint32_t first = blockIdx.x * kGroup;
   Values<T> values = call.x;
@@ -241,29 +224,31 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   }
   plan_group<kGroup>(share, team, call, solve, first, space);
 
-  BinMap<float> map[kGroup];
+  bool quickly = true;
 #pragma unroll
-  for (int g = 0; g < kGroup; ++g) {  // the others' values go to the first bin, for now
-    if (space.quickly[g]) map[g] = space.plan[g].bins.map;
-  }
-  share.for_each([&](const Pack<T, kSize>& pack, uint32_t) {
+  for (int g = 0; g < kGroup; ++g) quickly &= space.quickly[g];
+  if (quickly) {
+    BinMap<float> map[kGroup];
 #pragma unroll
-    for (int v = 0; v < kSize; ++v) {
-      const int g = v % kGroup;
-      atomicAdd(&quick[g].before[bin_of(to_float(pack.v[v]), map[g])], 1u);
-    }
-  });
-  __syncthreads();
-  settle_own(team, solve, values.n, space);
-  __syncthreads();
-  rank_group<kGroup>(share, team, solve, map, space);
-  write_group<kGroup>(share, call, first, map, space);
-  if (space.quickly[own]) {
+    for (int g = 0; g < kGroup; ++g) map[g] = space.plan[g].bins.map;
+    share.for_each([&](const Pack<T, kSize>& pack, uint32_t) {
+#pragma unroll
+      for (int v = 0; v < kSize; ++v) {
+        const int g = v % kGroup;
+        atomicAdd(&quick[g].before[bin_of(to_float(pack.v[v]), map[g])], 1u);
+      }
+    });
+    __syncthreads();
+    settle_quickly(team, space.plan[own].bins, values.n, solve.quantile, quick[own]);
+    if (team.thread == 0) settle_norm(solve, own, space);
+    __syncthreads();
+    rank_group<kGroup>(share, team, solve, map, space);
+    write_group<kGroup>(share, call, first, map, space);
     finish_quickly(team, solve, space.plan[own], first + own, quick[own], space.stats[own]);
   }
 #pragma unroll 1
-  for (int g = 0; g < kGroup; ++g) {
-    if (space.quickly[g]) continue;
+  for (int g = 0; g < kGroup; ++g) {  // all, if one of them has no bins; else those left open
+    if (quickly && space.quickly[g]) continue;
     __syncthreads();
     solve_slowly<T, typename Space::Slow, kBlock>(call, solve, first + g, space.plan[g],
                                                   space.slow);

@@ -1,5 +1,5 @@
-// Threads of a block that work on one channel together: all of them, or one of several teams
-// side by side. Sums are taken in an order that never changes.
+// Threads of a block that work on one channel together: all of them, or one of several teams side
+// by side, which all take the same steps. Sums are taken in an order that never changes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace qact::core::cuda {
 
-template <int kCount, int kTeams = 1>
+template <int kCount>
 struct Team {
   static constexpr int kThreads = kCount;
   static constexpr int kWarps = kThreads / kWarp;
@@ -21,16 +21,10 @@ struct Team {
         lane(threadIdx.x % kWarp),
         warp(threadIdx.x % kThreads / kWarp) {}
 
-  __device__ void sync() const {
-    if constexpr (kTeams == 1) {
-      __syncthreads();
-    } else {  // barrier 0 is the block's
-      asm volatile("bar.sync %0, %1;" : : "r"(index + 1), "n"(kThreads) : "memory");
-    }
-  }
+  __device__ static void sync() { __syncthreads(); }
 
   // Exclusive prefix sums. `shared`, here and below, holds a word of each warp, and may be used
-  // again once the team has met.
+  // again once the teams have met.
   template <class Word>
   __device__ Word scan(Word v, Word* shared) const {
     Word inclusive = v;
