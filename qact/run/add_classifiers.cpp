@@ -53,11 +53,23 @@ Classifiers fit(models::Network& network, const TrainConfig& config, TrainingDat
   return fit_classifiers(*train, *held_out, data.split().classes, {.seed = config.seed}, go_on);
 }
 
+FittedClassifiers fit_for_modes(models::Network& network, const TrainConfig& config,
+                                TrainingData& data, const std::function<bool()>& go_on) {
+  FittedClassifiers out;
+  nn::set_context_mode(network, nn::ContextMode::tracked);
+  out.tracked = fit(network, config, data, go_on);
+  if (out.tracked.empty()) return {};
+  nn::set_context_mode(network, nn::ContextMode::batch);
+  out.batch = fit(network, config, data, go_on);
+  if (out.batch.empty()) return {};
+  return out;
+}
+
 }  // namespace
 
 bool add_classifiers(const RunFolder& folder, const TrainConfig& config, TrainingData& data,
                      const std::function<bool()>& go_on) {
-  Classifiers last;
+  FittedClassifiers last;
   int64_t last_epoch = -1;
   for (const fs::path& path : {folder.model(), folder.best()}) {
     if (config.classifiers == "off" || !fs::exists(path)) continue;
@@ -67,9 +79,7 @@ bool add_classifiers(const RunFolder& folder, const TrainConfig& config, Trainin
       model.network->to(torch::Device(config.device));
       if (config.channels_last) model.network->use_channels_last();
       model.network->eval();
-      nn::set_context_mode(*model.network, config.eval_mode == "batch" ? nn::ContextMode::batch
-                                                                       : nn::ContextMode::tracked);
-      last = fit(*model.network, config, data, go_on);
+      last = fit_for_modes(*model.network, config, data, go_on);
       if (last.empty()) return false;
     }
     if (model.classifiers.empty()) {

@@ -7,8 +7,8 @@
 namespace qact::run {
 namespace {
 
-const std::string kQuantile = "classifier.quantile.";
-const std::string kLogistic = "classifier.logistic.";
+const std::string kTracked = "classifier.tracked.", kBatch = "classifier.batch.";
+const std::string kEither = "classifier.";  // of older files
 
 torch::Tensor quantile_probabilities(nn::QuantileClassifier classifier, const torch::Tensor& x) {
   const torch::Tensor rank = classifier->activation->rank(classifier->linear->forward(x));
@@ -40,12 +40,59 @@ class Taken {
   const std::string source_;
 };
 
+safetensors::Tensors tensors_of(const Classifiers& classifiers, const std::string& prefix) {
+  const auto& [quantile, logistic] = classifiers;
+  const double share = quantile->activation->options.positive_share();
+  return {{prefix + "quantile.weight", quantile->linear->weight},
+          {prefix + "quantile.bias", quantile->linear->bias},
+          {prefix + "quantile.context", quantile->activation->context},
+          {prefix + "quantile.positive_share", torch::full({}, share, torch::kDouble)},
+          {prefix + "logistic.weight", logistic->weight},
+          {prefix + "logistic.bias", logistic->bias}};
+}
+
+// Empty where there are none with this prefix.
+Classifiers take_prefixed(safetensors::Tensors* tensors, const std::string& prefix,
+                          const std::string& source) {
+  const auto first = tensors->find(prefix + "quantile.weight");
+  if (first == tensors->end()) return {};
+  TORCH_CHECK(first->second.dim() == 2, source, ": expected weights (K,D), got ",
+              ops::describe(first->second));
+  const int64_t classes = first->second.size(0), features = first->second.size(1);
+  Taken take(tensors, source);
+  const auto taken = [&](const char* name, std::vector<int64_t> shape,
+                         torch::Dtype type = torch::kFloat) {
+    return take(prefix + name, std::move(shape), type);
+  };
+  const double share = taken("quantile.positive_share", {}, torch::kDouble).item<double>();
+  const auto prior = share == 0.5 ? nn::ClassPrior::loss : nn::ClassPrior::quantile;
+
+  const torch::NoGradGuard no_grad;
+  Classifiers result{
+      nn::QuantileClassifier(nn::QuantileClassifierOptions(features, classes).class_prior(prior)),
+      torch::nn::Linear(features, classes)};
+  auto& [quantile, logistic] = result;
+  const torch::Tensor& context = quantile->activation->context;
+  quantile->linear->weight.copy_(taken("quantile.weight", {classes, features}));
+  quantile->linear->bias.copy_(taken("quantile.bias", {classes}));
+  context.copy_(taken("quantile.context", context.sizes().vec(), torch::kLong));
+  logistic->weight.copy_(taken("logistic.weight", {classes, features}));
+  logistic->bias.copy_(taken("logistic.bias", {classes}));
+  quantile->eval();
+  return result;
+}
+
 }  // namespace
 
 void Classifiers::to(torch::Device device) {
   if (empty()) return;
   quantile->to(device);
   logistic->to(device);
+}
+
+void FittedClassifiers::to(torch::Device device) {
+  tracked.to(device);
+  batch.to(device);
 }
 
 std::vector<std::string> classifier_names() { return {"quantile", "logistic"}; }
@@ -67,41 +114,17 @@ torch::Tensor probabilities(const Classifiers& classifiers, const std::string& n
   return quantile_probabilities(classifiers.quantile, x);
 }
 
-safetensors::Tensors classifier_tensors(const Classifiers& classifiers) {
+safetensors::Tensors classifier_tensors(const FittedClassifiers& classifiers) {
   if (classifiers.empty()) return {};
-  const auto& [quantile, logistic] = classifiers;
-  const double share = quantile->activation->options.positive_share();
-  return {{kQuantile + "weight", quantile->linear->weight},
-          {kQuantile + "bias", quantile->linear->bias},
-          {kQuantile + "context", quantile->activation->context},
-          {kQuantile + "positive_share", torch::full({}, share, torch::kDouble)},
-          {kLogistic + "weight", logistic->weight},
-          {kLogistic + "bias", logistic->bias}};
+  safetensors::Tensors out = tensors_of(classifiers.tracked, kTracked);
+  out.merge(tensors_of(classifiers.batch, kBatch));
+  return out;
 }
 
-Classifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source) {
-  const auto first = tensors->find(kQuantile + "weight");
-  if (first == tensors->end()) return {};
-  TORCH_CHECK(first->second.dim() == 2, source, ": expected weights (K,D), got ",
-              ops::describe(first->second));
-  const int64_t classes = first->second.size(0), features = first->second.size(1);
-  Taken take(tensors, source);
-  const double share = take(kQuantile + "positive_share", {}, torch::kDouble).item<double>();
-  const auto prior = share == 0.5 ? nn::ClassPrior::loss : nn::ClassPrior::quantile;
-
-  const torch::NoGradGuard no_grad;
-  Classifiers result{
-      nn::QuantileClassifier(nn::QuantileClassifierOptions(features, classes).class_prior(prior)),
-      torch::nn::Linear(features, classes)};
-  auto& [quantile, logistic] = result;
-  const torch::Tensor& context = quantile->activation->context;
-  quantile->linear->weight.copy_(take(kQuantile + "weight", {classes, features}, torch::kFloat));
-  quantile->linear->bias.copy_(take(kQuantile + "bias", {classes}, torch::kFloat));
-  context.copy_(take(kQuantile + "context", context.sizes().vec(), torch::kLong));
-  logistic->weight.copy_(take(kLogistic + "weight", {classes, features}, torch::kFloat));
-  logistic->bias.copy_(take(kLogistic + "bias", {classes}, torch::kFloat));
-  quantile->eval();
-  return result;
+FittedClassifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source) {
+  const Classifiers either = take_prefixed(tensors, kEither, source);
+  if (!either.empty()) return {either, either};
+  return {take_prefixed(tensors, kTracked, source), take_prefixed(tensors, kBatch, source)};
 }
 
 }  // namespace qact::run

@@ -27,6 +27,18 @@ struct Classifiers {
   void to(torch::Device device);
 };
 
+// A network's embeddings depend on the context it ranks in, so each kind has classifiers of its
+// own: those fitted to embeddings by the contexts kept from training, and by the batch's own.
+struct FittedClassifiers {
+  Classifiers tracked, batch;
+
+  bool empty() const { return tracked.empty(); }
+  void to(torch::Device device);
+  const Classifiers& for_mode(nn::ContextMode mode) const {
+    return mode == nn::ContextMode::batch ? batch : tracked;
+  }
+};
+
 // The names that probabilities() takes: quantile, logistic.
 std::vector<std::string> classifier_names();
 
@@ -57,10 +69,11 @@ Classifiers fit_classifiers(const Embedded& train, const Embedded& held_out, int
                             const ClassifierOptions& options = {},
                             const std::function<bool()>& go_on = {});
 
-// As tensors with names for a file, and back: classifier.quantile.weight, .bias and .context,
-// classifier.logistic.weight and .bias. Nothing of empty ones. take_classifiers removes what
-// it reads from `tensors`; `source` is for messages.
-safetensors::Tensors classifier_tensors(const Classifiers& classifiers);
-Classifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source);
+// As tensors with names for a file, and back: classifier.MODE.quantile.weight, .bias and .context,
+// classifier.MODE.logistic.weight and .bias, for the MODEs tracked and batch; older files have one
+// set without a MODE, for both. Nothing of empty ones. take_classifiers removes what it reads from
+// `tensors`; `source` is for messages.
+safetensors::Tensors classifier_tensors(const FittedClassifiers& classifiers);
+FittedClassifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source);
 
 }  // namespace qact::run

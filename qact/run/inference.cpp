@@ -88,11 +88,16 @@ class Pass {
 
   void set_classifier() const {
     if (model_.classifiers.empty()) return;
-    nn::QuantileClassifier quantile = model_.classifiers.quantile;
-    const auto mode = how_.mode == "dataset" ? ContextMode::batch : context_mode(how_.mode);
-    nn::set_context_mode(*quantile, mode, how_.prior);
+    nn::QuantileClassifier quantile = fitted().quantile;
+    nn::set_context_mode(*quantile, classifier_mode(), how_.prior);
     nn::set_context_momentum(*quantile, how_.momentum);
   }
+
+  ContextMode classifier_mode() const {
+    return how_.mode == "dataset" ? ContextMode::batch : context_mode(how_.mode);
+  }
+
+  const Classifiers& fitted() const { return model_.classifiers.for_mode(classifier_mode()); }
 
   // Whether it ranks each image among all of them.
   bool is_of_all(const std::string& classifier) const {
@@ -101,7 +106,7 @@ class Pass {
 
   torch::Tensor classify(const std::string& name, const models::Output& output) const {
     if (name == "head") return output.logits.softmax(1);
-    return probabilities(model_.classifiers, name, output.embedding);
+    return probabilities(fitted(), name, output.embedding);
   }
 
   // A pass as in training, whose running statistics are plain means over the batches.

@@ -44,7 +44,7 @@ ModelCard parse_card(const std::string& text, const std::string& file) {
 }  // namespace
 
 void save_model(const std::filesystem::path& path, const models::Network& network,
-                const ModelCard& card, const Classifiers& classifiers) {
+                const ModelCard& card, const FittedClassifiers& classifiers) {
   Json json;
   visit_card(card, [&](const char* name, const auto& field) { json[name] = field; });
   safetensors::Tensors tensors = safetensors::state_of(network);

@@ -24,12 +24,12 @@ struct ModelCard {
 };
 
 void save_model(const std::filesystem::path& path, const models::Network& network,
-                const ModelCard& card, const Classifiers& classifiers = {});
+                const ModelCard& card, const FittedClassifiers& classifiers = {});
 
 struct Model {
   ModelCard card;
   std::shared_ptr<models::Network> network;  // on the CPU
-  Classifiers classifiers;                   // on its embeddings; empty where the file has none
+  FittedClassifiers classifiers;             // on its embeddings; empty where the file has none
 };
 // Throws, naming the file, where it is damaged or no model of ours.
 Model load_model(const std::filesystem::path& path);

@@ -87,16 +87,22 @@ TEST(Classifiers, AreKeptInTheModelsFile) {
     const Classifiers fitted =
         fit_classifiers({x, labels}, {x, labels}, 4, {.seed = 2, .prior = prior});
     const auto path = scratch.path / "model.safetensors";
-    save_model(path, *network, card, fitted);
+    const Classifiers other =
+        fit_classifiers({x.square(), labels}, {x, labels}, 4, {.seed = 2, .prior = prior});
+    save_model(path, *network, card, {fitted, other});
     const Model loaded = load_model(path);
     for (const std::string& name : classifier_names()) {
-      EXPECT_TRUE(
-          torch::equal(probabilities(fitted, name, x), probabilities(loaded.classifiers, name, x)));
+      for (const auto mode : {nn::ContextMode::tracked, nn::ContextMode::batch}) {
+        const Classifiers& saved = mode == nn::ContextMode::batch ? other : fitted;
+        EXPECT_TRUE(torch::equal(probabilities(saved, name, x),
+                                 probabilities(loaded.classifiers.for_mode(mode), name, x)));
+      }
     }
     safetensors::TensorFile file = safetensors::read_tensors(path);
-    file.tensors["classifier.logistic.bias"] = torch::zeros({3});
-    expect_in("'classifier.logistic.bias': expected float32 of shape (4), got float32 of shape (3)",
-              message_of([&] { take_classifiers(&file.tensors, path); }));
+    file.tensors["classifier.batch.logistic.bias"] = torch::zeros({3});
+    expect_in(
+        "'classifier.batch.logistic.bias': expected float32 of shape (4), got float32 of shape (3)",
+        message_of([&] { take_classifiers(&file.tensors, path); }));
   }
   save_model(scratch.path / "plain", *network, card);
   EXPECT_TRUE(load_model(scratch.path / "plain").classifiers.empty());

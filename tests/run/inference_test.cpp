@@ -136,23 +136,25 @@ TEST_P(Inferences, DatasetKeepsTheMeanOverAFirstPass) {
   EXPECT_LT(difference(infer_in("dataset"), forward(images(0, 41))), 1e-5);
 }
 
-// The classifiers on embeddings: the quantile classifier ranks among those of the batch, of
-// training, or of all images.
+// The classifiers on embeddings are those fitted to the same kind of context; the quantile
+// classifier ranks among those of the batch, of training, or of all images.
 TEST_P(Inferences, ClassifiersFollow) {
   how_.mode = "tracked";
   const Tensor labels = torch::tensor(split_.labels, torch::kLong);
   const Embedded known{infer(model_, split_, how_, {}).embedding, labels};
   EXPECT_EQ(classifiers_of(model_), std::vector<std::string>{"head"});
-  model_.classifiers = fit_classifiers(known, known, 3);
+  const Embedded others{known.embedding.flip(0), labels};
+  model_.classifiers = {fit_classifiers(known, known, 3), fit_classifiers(others, others, 3)};
   const std::vector<std::string> names = {"head", "quantile", "logistic"};
   EXPECT_EQ(classifiers_of(model_), names);
   for (const std::string mode : {"tracked", "batch", "dataset"}) {
     how_.mode = mode;
     const Outputs out = infer(model_, split_, how_, names);
     const auto plain = [&](const char* name, int64_t first, int64_t last) {
-      nn::set_context_mode(*model_.classifiers.quantile,
-                           mode == "tracked" ? ContextMode::tracked : ContextMode::batch);
-      return probabilities(model_.classifiers, name, out.embedding.slice(0, first, last));
+      const bool tracked = mode == "tracked";
+      Classifiers fitted = tracked ? model_.classifiers.tracked : model_.classifiers.batch;
+      nn::set_context_mode(*fitted.quantile, tracked ? ContextMode::tracked : ContextMode::batch);
+      return probabilities(fitted, name, out.embedding.slice(0, first, last));
     };
     EXPECT_LT(difference(out.probabilities[2], plain("logistic", 0, 41)), 1e-5);
     const Tensor quantile = mode == "batch"
