@@ -21,7 +21,9 @@ namespace qact::core::cpu {
 struct TilePlan {
   static constexpr int64_t kGroup = 16;       // the most channels taken together
   static constexpr int64_t kRun = 256;        // values that make a long run
-  static constexpr int64_t kLongRun = 2048;   // where memory itself is read in every pass
+  static constexpr int64_t kLongRun = 2048;   // where memory itself is read in every pass,
+  static constexpr int64_t kNearRun = 32;     // or packed tensors from the nearest cache,
+  static constexpr int64_t kLine = 16;        // runs of whole cache lines, shared by no others
   static constexpr int64_t kValues = 65536;   // the most values of a group's tile
   static constexpr int64_t kCache = 1 << 20;  // bytes that stay near from pass to pass,
   static constexpr int64_t kNear = 1 << 18;   // so near that a copy pays by itself
@@ -45,7 +47,9 @@ struct TilePlan {
     by_image =
         !innermost && s.spatial >= kRun && (reread == 0 || bytes > (converted ? kCache : kNear));
     keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= kCache;
-    const int64_t run = reread > 0 && !keeps && !by_image ? kLongRun : kRun;
+    const bool near = keeps && reread > 1 && !converted && s.spatial % kLine == 0;
+    const bool far = reread > 0 && !keeps && !by_image;
+    const int64_t run = near ? kNearRun : far ? kLongRun : kRun;
     const int64_t most = reread > 1 && !keeps ? 2 * kGroup : kGroup;  // gradients need no bins
     group = innermost ? kGroup : std::clamp<int64_t>(run / s.spatial, 1, most);
     if (keeps) group = std::min(group, kCache / bytes);
