@@ -105,6 +105,34 @@ int64_t marked_places(const uint16_t* bin, int64_t n, const int32_t* marks, int3
   return found;
 }
 
+// Of at most kLongestStrip bytes.
+void add_levels(const uint8_t* level, int64_t n, LevelSums& sums) {
+  uint32_t sum = 0, square = 0;
+  int64_t i = 0;
+#if defined(__AVX512BW__)
+  __m512i eights{}, pairs{};  // sums of as many bytes, and of as many squares
+  for (; i + 64 <= n; i += 64) {
+    const __m512i k = _mm512_loadu_si512(level + i);
+    const __m512i even = _mm512_and_si512(k, _mm512_set1_epi16(0xff));
+    const __m512i odd = _mm512_srli_epi16(k, 8);
+    eights = _mm512_add_epi32(eights, _mm512_sad_epu8(k, _mm512_setzero_si512()));
+    pairs = _mm512_add_epi32(pairs, _mm512_madd_epi16(even, even));
+    pairs = _mm512_add_epi32(pairs, _mm512_madd_epi16(odd, odd));
+  }
+  alignas(64) uint32_t lanes[2][16];
+  _mm512_store_si512(lanes[0], eights);
+  _mm512_store_si512(lanes[1], pairs);
+  for (int l = 0; l < 16; ++l) sum += lanes[0][l], square += lanes[1][l];
+#endif
+  for (; i < n; ++i) {
+    const uint16_t k = level[i];
+    sum += k;
+    square += (uint16_t)(k * k);
+  }
+  sums.k += sum;
+  sums.square += square;
+}
+
 // One by one, which a gather does no faster.
 void level_bytes(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t* level,
                  LevelSums& sums, Ahead& shared_written) {
@@ -115,14 +143,7 @@ void level_bytes(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t*
     for (int64_t l = i; l < i + kPerLine; ++l) level[l] = (uint8_t)levels[bin[l]];
   }
   for (; i < n; ++i) level[i] = (uint8_t)levels[bin[i]];
-  uint32_t sum = 0, square = 0;  // of at most kLongestStrip bytes
-  for (i = 0; i < n; ++i) {
-    const uint16_t k = level[i];
-    sum += k;
-    square += (uint16_t)(k * k);
-  }
-  sums.k += sum;
-  sums.square += square;
+  add_levels(level, n, sums);
   shared_written = written;
 }
 
