@@ -1,6 +1,8 @@
 // The bodies of TableKernels; see kernels.h. Included once per SIMD level.
 #pragma once
 
+#include <type_traits>
+
 #include "qact/core/context_rows.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/simd_tables.h"
@@ -110,14 +112,21 @@ void cell_weights(const int32_t* whole, const float* part, int32_t n, int32_t ne
   }
 }
 
+// Several vectors at a time, so that no sum waits for itself.
 void convolve(const float* in, const float* taps, int32_t taps_count, float scale, float* out,
               int32_t n) {
   using V = Vec<float>;
-  for (int32_t i = 0; i < n; i += 16) {
-    V sum{};
-    for (int32_t k = 0; k < taps_count; ++k) sum += load<V>(in + i + k) * taps[k];
-    store(out + i, sum * scale);
-  }
+  const auto sum_at = [&](auto at_once, int32_t i) {
+    V sum[at_once] = {};
+    for (int32_t k = 0; k < taps_count; ++k) {
+      for (int v = 0; v < at_once; ++v) sum[v] += load<V>(in + i + 16 * v + k) * taps[k];
+    }
+    for (int v = 0; v < at_once; ++v) store(out + i + 16 * v, sum[v] * scale);
+  };
+  constexpr std::integral_constant<int, 2> kSeveral;
+  int32_t i = 0;
+  for (; i + 16 * (kSeveral - 1) < n; i += 16 * kSeveral) sum_at(kSeveral, i);
+  for (; i < n; i += 16) sum_at(std::integral_constant<int, 1>{}, i);
 }
 
 float pack_nodes(const float* density, int32_t count, int32_t* nodes) {
