@@ -1,6 +1,7 @@
 #include "qact/ops/layer_track.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
 #include <torch/library.h>
 
 #include "qact/core/quantile.h"
@@ -44,18 +45,29 @@ void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
 
 namespace {
 
+// running += momentum * (factor * column - running), in one loop: for a vector of this size
+// every operator of torch costs more than its arithmetic.
+void keep(at::Tensor& running, const at::Tensor& column, double factor, double momentum) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kHalf, at::kBFloat16, running.scalar_type(), "layer_track", [&] {
+        const auto value = column.accessor<double, 1>();
+        auto kept = running.accessor<scalar_t, 1>();
+        for (int64_t c = 0; c < kept.size(0); ++c) {
+          const double last = static_cast<double>(kept[c]);
+          kept[c] = static_cast<scalar_t>(last + momentum * (factor * value[c] - last));
+        }
+      });
+}
+
 void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
                at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
                const at::Tensor& batch, double momentum, double n, double values) {
   check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
-  const auto keep = [&](at::Tensor& running, int column, double factor) {
-    running.lerp_((stats.select(1, column) * factor).to(running.scalar_type()), momentum);
-  };
   const double unbiased = n / (n - 1);
-  keep(mean_in, 0, 1);
-  keep(var_in, 1, unbiased);
-  keep(mean_out, 2, 1);
-  keep(var_out, 3, unbiased);
+  keep(mean_in, stats.select(1, 0), 1, momentum);
+  keep(var_in, stats.select(1, 1), unbiased, momentum);
+  keep(mean_out, stats.select(1, 2), 1, momentum);
+  keep(var_out, stats.select(1, 3), unbiased, momentum);
   const double kept = (1 - momentum) * values, added = momentum * values;
   check_context_blend(context, kept, batch, added);
   const at::Tensor rows = context.contiguous(), batch_rows = batch.contiguous();
