@@ -75,17 +75,18 @@ bool add_classifiers(const RunFolder& folder, const TrainConfig& config, Trainin
     if (config.classifiers == "off" || !fs::exists(path)) continue;
     const Model model = load_model(path);
     if (!wanted(config, data, model.network->features())) continue;
-    if (model.classifiers.empty() && model.card.epoch != last_epoch) {
+    const bool there = !model.classifiers.empty() && !model.classifiers.is_one_set();
+    if (!there && model.card.epoch != last_epoch) {
       model.network->to(torch::Device(config.device));
       if (config.channels_last) model.network->use_channels_last();
       model.network->eval();
       last = fit_for_modes(*model.network, config, data, go_on);
       if (last.empty()) return false;
     }
-    if (model.classifiers.empty()) {
-      save_model(path, *model.network, model.card, last);
-    } else {
+    if (there) {
       last = model.classifiers;
+    } else {
+      save_model(path, *model.network, model.card, last);
     }
     last_epoch = model.card.epoch;
   }

@@ -124,7 +124,13 @@ safetensors::Tensors classifier_tensors(const FittedClassifiers& classifiers) {
 FittedClassifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source) {
   const Classifiers either = take_prefixed(tensors, kEither, source);
   if (!either.empty()) return {either, either};
-  return {take_prefixed(tensors, kTracked, source), take_prefixed(tensors, kBatch, source)};
+  FittedClassifiers out{take_prefixed(tensors, kTracked, source),
+                        take_prefixed(tensors, kBatch, source)};
+  if (out.tracked.empty() != out.batch.empty()) {
+    safetensors::fail(source, "classifiers for kept contexts and for the batch's own",
+                      out.tracked.empty() ? "the latter alone" : "the former alone");
+  }
+  return out;
 }
 
 }  // namespace qact::run

@@ -33,6 +33,8 @@ struct FittedClassifiers {
   Classifiers tracked, batch;
 
   bool empty() const { return tracked.empty(); }
+  // Whether one set serves both, as in files of before there were two.
+  bool is_one_set() const { return !empty() && tracked.logistic.ptr() == batch.logistic.ptr(); }
   void to(torch::Device device);
   const Classifiers& for_mode(nn::ContextMode mode) const {
     return mode == nn::ContextMode::batch ? batch : tracked;

@@ -93,6 +93,7 @@ class Pass {
     nn::set_context_momentum(*quantile, how_.momentum);
   }
 
+  // A dataset's own statistics are those of one large batch.
   ContextMode classifier_mode() const {
     return how_.mode == "dataset" ? ContextMode::batch : context_mode(how_.mode);
   }

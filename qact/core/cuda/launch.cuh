@@ -18,6 +18,7 @@ namespace qact::core::cuda {
 
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
+  cudaGetLastError();  // or the next check of somebody else's launch would meet it
   throw std::runtime_error(std::string("[") + what + "] CUDA says: " + cudaGetErrorString(error));
 }
 
@@ -83,15 +84,28 @@ void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shar
   check(cudaGetLastError(), what);
 }
 
+// Whether a kernel's code has the waits of chain.cuh. Machine code may come from older PTX.
+inline bool can_wait(const char* what, const void* kernel) {
+  static std::mutex mutex;
+  static std::map<std::pair<const void*, int>, bool> known;
+  int device = 0;
+  check(cudaGetDevice(&device), what);
+  const std::lock_guard lock(mutex);
+  const auto [at, missing] = known.try_emplace({kernel, device}, false);
+  if (missing) {
+    cudaFuncAttributes attributes;
+    check(cudaFuncGetAttributes(&attributes, kernel), what);
+    at->second = attributes.ptxVersion >= 90;
+  }
+  return at->second;
+}
+
 // Starts a kernel that calls wait_for_previous(), after one of the same call that calls
 // let_next_start().
 template <class Kernel, class... Arguments>
 void launch_next(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
                  cudaStream_t stream, const Arguments&... arguments) {
   prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
-  int device = 0, major = 0;
-  check(cudaGetDevice(&device), what);
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), what);
   cudaLaunchAttribute early;
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -101,7 +115,7 @@ void launch_next(const char* what, Kernel kernel, dim3 grid, int threads, size_t
   config.dynamicSmemBytes = shared;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = major >= 9;
+  config.numAttrs = can_wait(what, reinterpret_cast<const void*>(kernel));
   check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
 }
 

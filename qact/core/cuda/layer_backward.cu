@@ -12,9 +12,12 @@ namespace {
 constexpr const char* kWhat = "quantile_layer_backward";
 constexpr int kGroup = 32;  // channels of a block in columns
 
+bool fits_one_block(const LayerBackward& call) {
+  return one_block(call.shape, call.x, call.grad_x) && one_block(call.shape, call.x, call.grad_y);
+}
+
 bool one_block_backward(const LayerBackward& call) {
-  return call.shape.context_size() <= kCounted ||
-         (one_block(call.shape, call.x, call.grad_x) && one_block(call.shape, call.x, call.grad_y));
+  return call.shape.context_size() <= kCounted || fits_one_block(call);
 }
 
 // Values that one instruction loads.
@@ -75,12 +78,8 @@ void run_one_block(const LayerBackward& call, const GradCall<T>& grad, const Str
   const int64_t n = call.shape.context_size();
   const bool brief = n <= kBriefBlock, packed = pack_size(call) > 1;
   if (order_of(call.shape, call.x) == Order::columns) {
-    if (!one_block(call.shape, call.x, call.grad_x) ||
-        !one_block(call.shape, call.x, call.grad_y)) {
-      run.template operator()<1, 1, kCounted, 0>();
-    } else {
-      run.template operator()<kSmallGroup, kSmallGroup, 512, 4>();
-    }
+    fits_one_block(call) ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
+                         : run.template operator()<1, 1, kCounted, 0>();
   } else if (n > kOneBlock) {
     run.template operator()<kSize, 1, 1024, 0>();
   } else if (packed) {

@@ -113,6 +113,7 @@ class Passes {
     launch(what, summarise_columns<T, kSummaryGroup, kSize>,
            dim3(groups(kSummaryGroup), summary_.parts), kThreads, 0, handle, x, layout, summary_,
            summaries(stream).parts);
+    // Not launch_next(), here and in write_columns(): large blocks that come early crowd together.
     launch(what, cuda::count_columns<T, kCountGroup, kSize, kCountBlock>,
            dim3(groups(kCountGroup), count_.parts), kCountBlock, size_t{4} * words_ * kCountGroup,
            handle, x, layout, count_, summaries(stream), call.norm_in, call.quantile,
@@ -139,8 +140,7 @@ class Passes {
 
   template <class T, int kSize>
   void write_columns(const char* what, const LayerForward& call, const Stream& stream) const {
-    const Extent extent =
-        extent_of(shape_, order_, kSize, groups(kWriteGroup), 132 * (1024 / kWriteBlock), 512);
+    const Extent extent = extent_of(shape_, order_, kSize, groups(kWriteGroup), 132, 512);
     launch(what, cuda::write_columns<T, kWriteGroup, kSize, kWriteBlock>,
            dim3(groups(kWriteGroup), extent.parts), kWriteBlock,
            size_t{4} * table_words() * kWriteGroup, static_cast<cudaStream_t>(stream.handle),
