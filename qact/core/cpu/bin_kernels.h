@@ -9,7 +9,7 @@ namespace qact::core::cpu {
 namespace {
 
 template <class Real>
-inline IntVec<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
+[[gnu::always_inline]] inline IntVec<Real> bin_of(const Vec<Real>& x, const BinMap<Real>& map) {
   using V = Vec<Real>;
   V t = (x - map.origin) * map.scale;
   t = minimum(maximum(t, all<V>(map.first)), all<V>(map.last));
@@ -45,16 +45,30 @@ inline void for_each_bin(const uint16_t* bin, const Visit& visit) {
   }
 }
 
-void count_bins(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, Ahead& shared_next) {
+// Finding takes arithmetic, and counting takes stores: side by side they cost no more than the
+// latter. But bins are not ready to be read right after they were written.
+template <class Real>
+void count_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint16_t* bin,
+                uint32_t* even, uint32_t* odd, Ahead& shared_next) {
+  constexpr int64_t kFoundAhead = 64;
+  const BinMap<Real> map = shared_map;
   Ahead next = shared_next;
-  int64_t i = 0;
-  for (; i + kPerLine <= n; i += kPerLine) {
+  int64_t found = n < kFoundAhead ? n : kFoundAhead, i = 0;
+  find_bins<Real>(x, found, map, bin);
+  const auto count_line = [&] {
     ask<false>(next);
-    for (int64_t l = i; l < i + kPerLine; l += 2) {
-      ++even[bin[l]];
-      ++odd[bin[l + 1]];
+    for_each_bin(bin + i, [&](int l, uint64_t b) { ++(l % 2 ? odd : even)[b]; });
+    i += kPerLine;
+  };
+  for (; found + kPerLine <= n; found += kPerLine) {
+    for (int l = 0; l < kPerLine; l += kLanes<Real>) {
+      const auto bins = bin_of<Real>(load<Vec<Real>>(x + found + l), map);
+      store(bin + found + l, to_short(bins));
     }
+    count_line();
   }
+  find_bins<Real>(x + found, n - found, map, bin + found);
+  while (i + kPerLine <= n) count_line();
   for (; i < n; ++i) ++even[bin[i]];
   shared_next = next;
 }

@@ -174,7 +174,7 @@ void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
       Histogram<Real>& histogram = histogram_of(g - channels.begin);
       if (histogram.plan.bins == 0) return;
       Ahead next = strips.ahead(group + 1, tile, g, /*tensors=*/3);
-      histogram.add(kernels, tables, strips.load(group, tile, g), size, next);
+      histogram.add(kernels, strips.load(group, tile, g), size, next);
     });
   };
   const auto shared = [&](int64_t i) -> Histogram<Real>& { return bins[i].bins; };

@@ -19,12 +19,10 @@ struct Histogram {
 
   // For n values: clear, add all strips, finish. The sums in `before` come with the levels.
   void clear(int64_t n);
-  void add(const TensorKernels<Real>& kernels, const TableKernels& tables, const Real* x, int64_t n,
-           Ahead& next) {
+  void add(const TensorKernels<Real>& kernels, const Real* x, int64_t n, Ahead& next) {
     found_.resize(std::max<size_t>(found_.size(), n));
-    kernels.find_bins(x, n, plan.map, found_.data());
+    kernels.count_bins(x, n, plan.map, found_.data(), count.data(), odd(), next);
     all_found_ = n == total_;
-    tables.count_bins(found_.data(), n, count.data(), odd(), next);
   }
   // The strips that another histogram of the same plan was given.
   void add(const TableKernels& tables, const Histogram& other);

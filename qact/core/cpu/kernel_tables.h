@@ -10,17 +10,17 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,      unpack<Real>,     moments<Real>,      affine<Real>,
-    find_bins<Real>, plain_bins<Real>, layer_output<Real>, search<Real>,
-    ranks<Real>,     grad_sums<Real>,  grad_apply<Real>,   grad_output<Real>,
+    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>, find_bins<Real>,
+    count_bins<Real>, plain_bins<Real>, layer_output<Real>, search<Real>, ranks<Real>,
+    grad_sums<Real>,  grad_apply<Real>, grad_output<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;
 extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
-const TableKernels table_kernels = {
-    count_bins,    marked_places, level_bytes, add_counts, sum_counts,     bin_levels, heavier,
-    cumulative_at, cell_weights,  convolve,    pack_nodes, context_counts, blend_short};
+const TableKernels table_kernels = {marked_places, level_bytes, add_counts,     sum_counts,
+                                    bin_levels,    heavier,     cumulative_at,  cell_weights,
+                                    convolve,      pack_nodes,  context_counts, blend_short};
 
 }  // namespace qact::core::cpu::QACT_SIMD_NAMESPACE

@@ -122,6 +122,10 @@ struct TensorKernels {
   void (*affine)(const Real* x, int64_t n, const Affine<Real>& map, Real* z);
 
   void (*find_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin);
+  // Finds bins and counts them into two histograms in turn, so that equal neighbours do not wait
+  // for each other. The two may be one and the same.
+  void (*count_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin,
+                     uint32_t* even, uint32_t* odd, Ahead& next);
 
   // level = levels[bin(x)]
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
@@ -166,9 +170,6 @@ inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 // Over the small tables of one channel. Arrays may be read and written up to the next
 // multiple of 16 entries: padded(n) of them.
 struct TableKernels {
-  // A strip's bins, counted into two histograms in turn, so that equal neighbours do not wait
-  // for each other. The two may be one and the same.
-  void (*count_bins)(const uint16_t* bin, int64_t n, uint32_t* even, uint32_t* odd, Ahead& next);
   // The places of a strip's values in marked bins: marks[bin] >= 0. Returns how many; place has
   // room for n.
   int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
