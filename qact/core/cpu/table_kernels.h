@@ -164,17 +164,24 @@ inline void add_up_short(const int64_t* context, uint32_t* seen) {
   }
 }
 
-// and the same scaled; see ScaledTotal. The compiler makes vectors of such loops.
-inline void scale_short(const uint32_t* seen, const ScaledTotal& total, int64_t* scaled) {
-  const uint32_t high = (uint32_t)(total.ratio() >> 32), low = (uint32_t)total.ratio();
-  static_assert(ScaledTotal::kShift == 32 + 16);
-  for (int b = 0; b < kContextBins; ++b) {
-    const uint64_t carry = (uint64_t)seen[b] * low >> 32;
-    scaled[b] = (int64_t)(((uint64_t)seen[b] * high + carry) >> 16);
+// and the same scaled; see ScaledTotal. The compiler makes vectors of such arithmetic.
+struct ShortScale {
+  uint32_t high, low, own;
+  int64_t wanted;
+
+  explicit ShortScale(const ScaledTotal& total)
+      : high((uint32_t)(total.ratio() >> 32)),
+        low((uint32_t)total.ratio()),
+        own((uint32_t)total.own()),
+        wanted(total.wanted()) {}
+
+  int64_t operator()(uint32_t seen) const {
+    static_assert(ScaledTotal::kShift == 32 + 16);
+    const uint64_t carry = (uint64_t)seen * low >> 32;
+    const uint64_t scaled = ((uint64_t)seen * high + carry) >> 16;
+    return seen == own ? wanted : (int64_t)scaled;
   }
-  const uint32_t own = seen[kContextBins - 1];
-  for (int b = kContextBins; b > 0 && seen[b - 1] == own; --b) scaled[b - 1] = total.wanted();
-}
+};
 
 bool blend_short(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_units,
                  int64_t* blended) {
@@ -186,13 +193,11 @@ bool blend_short(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_
   uint32_t seen_a[kContextBins], seen_b[kContextBins];
   add_up_short(a, seen_a);
   add_up_short(b, seen_b);
-  int64_t upto_a[kContextBins + 1], upto_b[kContextBins + 1];
-  upto_a[0] = upto_b[0] = 0;
-  scale_short(seen_a, total_a, upto_a + 1);
-  scale_short(seen_b, total_b, upto_b + 1);
-  for (int i = 0; i < kContextBins; ++i) {
-    blended[i] = upto_a[i + 1] - upto_a[i] + upto_b[i + 1] - upto_b[i];
-  }
+  const ShortScale scale_a(total_a), scale_b(total_b);
+  int64_t upto[kContextBins + 1];
+  upto[0] = 0;
+  for (int i = 0; i < kContextBins; ++i) upto[i + 1] = scale_a(seen_a[i]) + scale_b(seen_b[i]);
+  for (int i = 0; i < kContextBins; ++i) blended[i] = upto[i + 1] - upto[i];
   return true;
 }
 
