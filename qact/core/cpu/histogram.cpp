@@ -22,8 +22,9 @@ template <class Real>
 void Histogram<Real>::finish(const TableKernels& tables) {
   if (!odd_.empty()) tables.add_counts(count.data(), odd_.data(), plan.bins);
   negatives = tables.sum_counts(count.data(), plan.split);
-  before.resize(padded(plan.bins + 1));
+  before.resize(padded(plan.bins + 2));
   before[0] = 0;
+  before[plan.bins + 1] = total_;
 }
 
 void CumulativeCounts::resize(int32_t n) {
@@ -41,7 +42,7 @@ void CumulativeCounts::along(const TableKernels& tables, const Histogram<Real>& 
     constexpr double kFine = 4;
     const bool fine = kFine * plan.z_width <= step;
     parts = !fine;
-    tables.cumulative_at(bins.before.data(), bins.count.data(), plan.bins, nullptr,
+    tables.cumulative_at(bins.before.data(), plan.bins, nullptr,
                          static_cast<float>((first - plan.z_first) / plan.z_width),
                          static_cast<float>(step / plan.z_width), n, whole.data(),
                          fine ? nullptr : part.data());
@@ -59,7 +60,7 @@ void CumulativeCounts::at(const TableKernels& tables, const Histogram<Real>& bin
   resize(n);
   const BinPlan<Real>& plan = bins.plan;
   if (plan.z_width > 0) {
-    tables.cumulative_at(bins.before.data(), bins.count.data(), plan.bins, z,
+    tables.cumulative_at(bins.before.data(), plan.bins, z,
                          static_cast<float>(-plan.z_first / plan.z_width),
                          static_cast<float>(1 / plan.z_width), n, whole.data(), part.data());
     return;

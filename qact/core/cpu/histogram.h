@@ -14,7 +14,7 @@ template <class Real>
 struct Histogram {
   BinPlan<Real> plan;
   AlignedVector<uint32_t> count;
-  AlignedVector<int32_t> before;  // exclusive prefix sums of count, one more than bins
+  AlignedVector<int32_t> before;  // exclusive prefix sums of count, two more than bins
   int32_t negatives = 0;          // values of z < 0
 
   // For n values: clear, add all strips, finish. The sums in `before` come with the levels.

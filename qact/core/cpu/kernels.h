@@ -186,11 +186,10 @@ struct TableKernels {
   // The bins of more than `limit` values, in order. Returns how many.
   int32_t (*heavier)(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found);
   // The cumulative count at position[i], or at i itself if there are none, times scale plus
-  // offset: whole = before[b], and part of count[b], spread evenly over bin b. Positions
-  // ascend. If no part is wanted, the count at the nearest edge.
-  void (*cumulative_at)(const int32_t* before, const uint32_t* count, int32_t bins,
-                        const float* position, float offset, float scale, int32_t n, int32_t* whole,
-                        float* part);
+  // offset: whole = before[b], and part of what is before[b + 1] more, spread evenly over bin b;
+  // bins + 1 is read too. Positions ascend. If no part is wanted, the count at the nearest edge.
+  void (*cumulative_at)(const int32_t* before, int32_t bins, const float* position, float offset,
+                        float scale, int32_t n, int32_t* whole, float* part);
   // The weight between cumulative counts i and i + 1, i < n, of which the first `negatives` weigh
   // weight[0] each and the others weight[1]. There may be no parts.
   void (*cell_weights)(const int32_t* whole, const float* part, int32_t n, int32_t negatives,

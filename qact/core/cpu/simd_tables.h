@@ -2,6 +2,8 @@
 // simd.h.
 #pragma once
 
+#include <utility>
+
 #include "qact/core/cpu/simd.h"
 
 namespace qact::core::cpu {
@@ -29,8 +31,25 @@ inline Lanes<T, I::kSize> gather(const T* table, const I& index) {
   return load<L>(lanes);
 }
 
-// The same from a table of at most 32 * kChunks entries, all readable. Where a table fits
-// registers, shuffles beat a gather.
+// table[index] and what follows it there, which one access of twice the width reads.
+inline std::pair<IntVec<float>, IntVec<float>> gather_two(const int32_t* table,
+                                                          const IntVec<float>& index) {
+#if defined(__AVX512F__)
+  using Part = IntVec<float>::Part;
+  const __m512i at = (__m512i)index.part[0];
+  const __m512i low = _mm512_i32gather_epi64(_mm512_castsi512_si256(at), table, 4);
+  const __m512i high = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(at, 1), table, 4);
+  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  return {{{(Part)_mm512_permutex2var_epi32(low, even, high)}},
+          {{(Part)_mm512_permutex2var_epi32(low, odd, high)}}};
+#else
+  return {gather(table, index), gather(table + 1, index)};
+#endif
+}
+
+// The same as gather() from a table of at most 32 * kChunks entries, all readable. Where a table
+// fits registers, shuffles beat a gather.
 template <int kChunks, class I>
 inline I lookup(const int32_t* table, const I& index) {
 #if defined(__AVX512F__)

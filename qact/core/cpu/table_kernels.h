@@ -63,36 +63,40 @@ int32_t heavier(const uint32_t* count, int32_t bins, int32_t limit, int32_t* fou
   return total;
 }
 
-void cumulative_at(const int32_t* before, const uint32_t* count, int32_t bins,
-                   const float* position, float offset, float scale, int32_t n, int32_t* whole,
-                   float* part) {
+void cumulative_at(const int32_t* before, int32_t bins, const float* position, float offset,
+                   float scale, int32_t n, int32_t* whole, float* part) {
   using V = Vec<float>;
   using I = IntVec<float>;
-  const V end = all<V>((float)bins);
-  const auto index = [](int32_t i) {
-    float lanes[16];
-    for (int l = 0; l < 16; ++l) lanes[l] = (float)(i + l);
-    return load<V>(lanes);
+  float lanes[16];
+  for (int l = 0; l < 16; ++l) lanes[l] = (float)l;
+  const V lane = load<V>(lanes), end = all<V>((float)bins);
+  const auto t_at = [&](int32_t i) -> V {
+    const V at = position ? load<V>(position + i) : lane + (float)i;
+    return minimum(maximum(at * scale + offset, V{}), end);
   };
+  if (!part) {  // look-ups one by one beat a gather, once all the indices are written
+    for (int32_t i = 0; i < n; i += 16) store(whole + i, truncate<float>(t_at(i) + 0.5f));
+    for (int32_t i = 0; i < n; ++i) whole[i] = before[whole[i]];
+    return;
+  }
   for (int32_t i = 0; i < n; i += 16) {
-    const V at = position ? load<V>(position + i) : index(i);
-    const V t = minimum(maximum(at * scale + offset, V{}), end);
+    const V t = t_at(i);
     if (last_of(t) == 0) {  // and so have all before
       store(whole + i, I{});
-      if (part) store(part + i, V{});
+      store(part + i, V{});
       continue;
     }
     if (t.part[0][0] == (float)bins) {  // and so have all that follow
       for (; i < n; i += 16) {
         store(whole + i, all<I>(before[bins]));
-        if (part) store(part + i, V{});
+        store(part + i, V{});
       }
       return;
     }
-    const I bin = truncate<float>(part ? t : t + 0.5f);
-    store(whole + i, gather(before, bin));
-    if (!part) continue;
-    store(part + i, to_real<float>(gather((const int32_t*)count, bin)) * (t - to_real<float>(bin)));
+    const I bin = truncate<float>(t);
+    const auto [below, upto] = gather_two(before, bin);
+    store(whole + i, below);
+    store(part + i, to_real<float>(upto - below) * (t - to_real<float>(bin)));
   }
 }
 
