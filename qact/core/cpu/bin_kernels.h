@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/level_shuffles.h"
 #include "qact/core/cpu/simd_tables.h"
 #include "qact/core/cpu/strip_kernels.h"
 
@@ -161,10 +162,15 @@ void add_levels(const uint8_t* level, int64_t n, LevelSums& sums) {
 }
 
 // One by one, which a gather does no faster.
-void level_bytes(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t* level,
-                 LevelSums& sums, Ahead& shared_written) {
+void level_bytes(const uint16_t* bin, int64_t n, const int32_t* levels, int32_t bins,
+                 uint8_t* level, LevelSums& sums, Ahead& shared_written) {
   Ahead written = shared_written;
   int64_t i = 0;
+#if defined(__AVX512BW__)
+  if (LevelShuffles::pay(n, bins)) i = LevelShuffles(levels, bins).find(bin, n, level, written);
+#else
+  (void)bins;
+#endif
   for (; i + kPerLine <= n; i += kPerLine) {
     ask<true>(written);
     uint8_t* to = level + i;

@@ -175,8 +175,8 @@ struct TableKernels {
   int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
                            int32_t* place);
   // A strip's levels by bin, as bytes, and their sums.
-  void (*level_bytes)(const uint16_t* bin, int64_t n, const int32_t* levels, uint8_t* level,
-                      LevelSums& sums, Ahead& written);
+  void (*level_bytes)(const uint16_t* bin, int64_t n, const int32_t* levels, int32_t bins,
+                      uint8_t* level, LevelSums& sums, Ahead& written);
   void (*add_counts)(uint32_t* count, const uint32_t* more, int32_t bins);
   int32_t (*sum_counts)(const uint32_t* count, int32_t bins);
   // Continues the exclusive prefix sums from before[0] to before[bins], and finds the level at

@@ -232,7 +232,8 @@ class Forward {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
       alignas(64) uint16_t room[kLongestStrip];
       const uint16_t* found = bins_of(g).bins.find(kernels_, x.load(group, tile, g), size, room);
-      tables_.level_bytes(found, size, bins_of(g).levels(), out, sums, written);
+      tables_.level_bytes(found, size, bins_of(g).levels(), bins_of(g).bins.plan.bins, out, sums,
+                          written);
       for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, int32_t level) {
         sums.remove(out[i]);
         sums.add(level);

@@ -1,0 +1,81 @@
+// Levels by bin, looked up among bytes by shuffles, where the CPU has AVX-512's VBMI. Included by
+// bin_kernels.h alone.
+#pragma once
+
+#include "qact/core/cpu/strip_kernels.h"
+
+#if defined(__AVX512BW__)
+namespace qact::core::cpu {
+namespace {
+
+class LevelShuffles {
+ public:
+  static constexpr int kAtOnce = 64;
+
+  // Many values must share the table.
+  static bool pay(int64_t n, int32_t bins) {
+    return n >= kMost / 2 && bins <= kMost && __builtin_cpu_supports("avx512vbmi");
+  }
+
+  LevelShuffles(const int32_t* levels, int32_t bins) {
+    const __m512i by_place = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const auto two = [&](int32_t b) {
+      return _mm512_packs_epi32(_mm512_loadu_si512(levels + b),
+                                _mm512_loadu_si512(levels + b + 16));
+    };
+    int32_t b = 0;
+    for (; b + 64 <= bins; b += 64) {
+      const __m512i packed = _mm512_packus_epi16(two(b), two(b + 32));
+      _mm512_store_si512(table_ + b, _mm512_permutexvar_epi32(by_place, packed));
+    }
+    for (; b < bins; ++b) table_[b] = (uint8_t)levels[b];
+  }
+
+  // For as many whole vectors as there are among n values. Returns how many values that makes.
+  [[gnu::target("avx512vbmi")]] int64_t find(const uint16_t* bin, int64_t n, uint8_t* level,
+                                             Ahead& shared_written) const {
+    alignas(64) uint8_t places[kAtOnce];
+    for (int l = 0; l < kAtOnce; ++l) places[l] = (uint8_t)(2 * l);
+    const __m512i even = _mm512_load_si512(places);
+    Ahead written = shared_written;
+    int64_t i = 0;
+    for (; i + kAtOnce <= n; i += kAtOnce) {
+      for (int line = 0; line < kAtOnce / 16; ++line) ask<true>(written);
+      const __m512i first = _mm512_loadu_si512(bin + i), second = _mm512_loadu_si512(bin + i + 32);
+      const __m512i low = _mm512_permutex2var_epi8(first, even, second);
+      const __m512i high =
+          _mm512_permutex2var_epi8(_mm512_srli_epi16(first, 7), even, _mm512_srli_epi16(second, 7));
+      _mm512_storeu_si512(level + i, look_up(low, high));
+    }
+    shared_written = written;
+    return i;
+  }
+
+ private:
+  static constexpr int kChunks = 16, kChunk = 128;  // bytes that one shuffle reads
+  static constexpr int kMost = kChunks * kChunk;
+
+  // In every chunk, then halving what remains by one bit of the chunk's number after the other.
+  [[gnu::target("avx512vbmi"), gnu::always_inline]] inline __m512i look_up(__m512i place,
+                                                                           __m512i chunk) const {
+    __m512i found[kChunks];
+    for (int c = 0; c < kChunks; ++c) {
+      const uint8_t* from = table_ + c * kChunk;
+      found[c] = _mm512_permutex2var_epi8(_mm512_load_si512(from), place,
+                                          _mm512_load_si512(from + kChunk / 2));
+    }
+    for (int bit = 1; bit < kChunks; bit *= 2) {
+      const __mmask64 upper = _mm512_test_epi8_mask(chunk, _mm512_set1_epi8((char)bit));
+      for (int c = 0; c < kChunks / 2 / bit; ++c) {
+        found[c] = _mm512_mask_blend_epi8(upper, found[2 * c], found[2 * c + 1]);
+      }
+    }
+    return found[0];
+  }
+
+  alignas(64) uint8_t table_[kMost];
+};
+
+}  // namespace
+}  // namespace qact::core::cpu
+#endif
