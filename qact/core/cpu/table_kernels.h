@@ -155,17 +155,24 @@ void context_counts(const int32_t* whole, const float* part, int64_t* context) {
   }
 }
 
-// Cumulative counts of a context whose total is short,
-inline void add_up_short(const int64_t* context, uint32_t* seen) {
+// Cumulative counts of a context, right if its total is short; returns that,
+inline int64_t add_up_short(const int64_t* context, uint32_t* seen) {
   using Counts = Lanes<uint32_t, 16>;
-  uint32_t counts[kContextBins];
-  for (int b = 0; b < kContextBins; ++b) counts[b] = (uint32_t)context[b];
-  Counts total{};
+  using Totals = Lanes<int64_t, 8>;
+  Counts below{};
+  Totals total{};
   for (int b = 0; b < kContextBins; b += 16) {
-    const Counts sums = prefix_sum(load<Counts>(counts + b));
-    store(seen + b, sums + total);
-    total += all_last(sums);
+    uint32_t counts[16];
+    for (int l = 0; l < 16; ++l) counts[l] = (uint32_t)context[b + l];
+    const Counts sums = prefix_sum(load<Counts>(counts));
+    store(seen + b, sums + below);
+    below += all_last(sums);
+    total += load<Totals>(context + b) + load<Totals>(context + b + 8);
   }
+  int64_t lanes[8], sum = 0;
+  store(lanes, total);
+  for (const int64_t lane : lanes) sum += lane;
+  return sum;
 }
 
 // and the same scaled; see ScaledTotal. The compiler makes vectors of such arithmetic.
@@ -189,14 +196,11 @@ struct ShortScale {
 
 bool blend_short(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_units,
                  int64_t* blended) {
-  int64_t own_a = 0, own_b = 0;
-  for (int i = 0; i < kContextBins; ++i) own_a += a[i], own_b += b[i];
+  uint32_t seen_a[kContextBins], seen_b[kContextBins];
+  const int64_t own_a = add_up_short(a, seen_a), own_b = add_up_short(b, seen_b);
   if (own_a == 0 || own_b == 0) return false;
   const ScaledTotal total_a(own_a, a_units), total_b(own_b, b_units);
   if (!total_a.is_short() || !total_b.is_short()) return false;
-  uint32_t seen_a[kContextBins], seen_b[kContextBins];
-  add_up_short(a, seen_a);
-  add_up_short(b, seen_b);
   const ShortScale scale_a(total_a), scale_b(total_b);
   int64_t upto[kContextBins + 1];
   upto[0] = 0;
