@@ -20,8 +20,9 @@ struct Limits {
   static constexpr int kLevels = kMostLevels;
   static constexpr int kRoots = 2 * (kLevels + 1) + 8;
   static constexpr int kIntervals = kRoots + kLevels + 1;
-  static constexpr int kCells = kMostBins;               // counted at a time, over all intervals
-  static constexpr int kGridNodes = kMostBins / 4 + 16;  // of a density: 16 bins to a bandwidth
+  static constexpr int kCells = kMostBins;                 // counted at a time, over all intervals
+  static constexpr int kGridNodes = kMostBins / 4 + 16;    // of a density: 16 bins to a bandwidth
+  static constexpr int kAhead = kMostBins > 2048 ? 8 : 1;  // loads that a thread waits for at once
 };
 using Long = Limits<4096, 255>;
 using Short = Limits<2048, 127>;
@@ -98,17 +99,26 @@ __device__ inline Keys<T> keep_heavy(const Values<T>& values, const BinMap<float
   for (int i = threadIdx.x; i < kWords; i += blockDim.x) space.cell[i] = __ldcg(heavy + i);
   if (threadIdx.x == 0) space.kept = 0;
   __syncthreads();
+  constexpr int kAhead = Limit::kAhead;
   const uint32_t lane = threadIdx.x % kWarp;
-  for (uint32_t first = threadIdx.x - lane; first < values.n; first += blockDim.x) {
-    const bool inside = first + lane < values.n;
-    const float x = inside ? values[first + lane] : 0;
-    const int bin = inside ? bin_of(x, map) : 0;
-    const bool kept = inside && (space.cell[bin / 32] >> (bin % 32) & 1);
-    const uint32_t mask = __ballot_sync(0xffffffffu, kept);
-    uint32_t at = 0;
-    if (lane == 0 && mask) at = atomicAdd(&space.kept, __popc(mask));
-    at = __shfl_sync(0xffffffffu, at, 0) + __popc(mask & ((1u << lane) - 1));
-    if (kept) list[at] = order_key(x, descending);
+  for (uint32_t first = threadIdx.x - lane; first < values.n; first += kAhead * blockDim.x) {
+    float x[kAhead];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const uint32_t i = first + a * blockDim.x + lane;
+      x[a] = i < values.n ? values[i] : NAN;  // a channel with bins has none itself
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const bool inside = !isnan(x[a]);
+      const int bin = inside ? bin_of(x[a], map) : 0;
+      const bool kept = inside && (space.cell[bin / 32] >> (bin % 32) & 1);
+      const uint32_t mask = __ballot_sync(0xffffffffu, kept);
+      uint32_t at = 0;
+      if (lane == 0 && mask) at = atomicAdd(&space.kept, __popc(mask));
+      at = __shfl_sync(0xffffffffu, at, 0) + __popc(mask & ((1u << lane) - 1));
+      if (kept) list[at] = order_key(x[a], descending);
+    }
   }
   __syncthreads();
   Keys<T> out(values, descending);
@@ -128,13 +138,14 @@ __device__ inline void count_cells(const Keys<T>& keys, RefineSpace<Limit>& spac
     space.shift[i] = static_cast<uint8_t>(shift);
   }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < keys.n; i += blockDim.x) {
-    const uint32_t key = keys[i];
-    const int interval = interval_of(space.lo[now], count, key);
-    if (interval < 0 || key > space.hi[now][interval]) continue;
-    const uint32_t cell = (key - space.lo[now][interval]) >> space.shift[interval];
-    atomicAdd(&space.cell[interval * each + cell], 1u);
-  }
+  for_each_ahead<Limit::kAhead>(
+      keys.n, [&](uint32_t i) { return keys[i]; },
+      [&](uint32_t key) {
+        const int interval = interval_of(space.lo[now], count, key);
+        if (interval < 0 || key > space.hi[now][interval]) return;
+        const uint32_t cell = (key - space.lo[now][interval]) >> space.shift[interval];
+        atomicAdd(&space.cell[interval * each + cell], 1u);
+      });
   __syncthreads();
 }
 

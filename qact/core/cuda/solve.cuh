@@ -44,10 +44,11 @@ __device__ inline void write_context(const Team& team, Space& space, const Value
   for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) below[i] = 0;
   __syncthreads();
   if (plan.how != kNotFinite) {
-    for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
-      const float z = static_cast<float>(plan.norm.z(values[i]));
-      if (!isnan(z)) atomicAdd(&below[context_bin(z)], 1u);
-    }
+    for_each_ahead<Space::Limits::kAhead>(
+        values.n, [&](uint32_t i) { return static_cast<float>(plan.norm.z(values[i])); },
+        [&](float z) {
+          if (!isnan(z)) atomicAdd(&below[context_bin(z)], 1u);
+        });
   }
   __syncthreads();
   for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) row[i] = below[i] * kContextUnit;

@@ -79,6 +79,22 @@ struct Column {
   __device__ static uint32_t step() { return blockDim.x / kLanes; }  // between a thread's places
 };
 
+// visit(load(i)) for all i in [0, n), by a block: a thread waits for kAhead loads at once.
+template <int kAhead, class Load, class Visit>
+__device__ inline void for_each_ahead(uint32_t n, const Load& load, const Visit& visit) {
+  uint32_t i = threadIdx.x;
+  if constexpr (kAhead > 1) {
+    for (; i + (kAhead - 1) * blockDim.x < n; i += kAhead * blockDim.x) {
+      decltype(load(0u)) loaded[kAhead];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) loaded[a] = load(i + a * blockDim.x);
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) visit(loaded[a]);
+    }
+  }
+  for (; i < n; i += blockDim.x) visit(load(i));
+}
+
 // One channel's values in any layout, one at a time.
 template <class T>
 struct Values {

@@ -33,11 +33,12 @@ __device__ inline int make_sides(Space& space, const Values<T>& values, const Qu
     for (int side = 0; side < 4; ++side) refine.cell[side] = 0;
   }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
-    const float x = values[i];
-    if (!isnan(x))
-      atomicAdd(&refine.cell[interval_of(refine.lo[0], 4, order_key(x, descending))], 1u);
-  }
+  for_each_ahead<Space::Limits::kAhead>(
+      values.n, [&](uint32_t i) { return values[i]; },
+      [&](float x) {
+        if (isnan(x)) return;
+        atomicAdd(&refine.cell[interval_of(refine.lo[0], 4, order_key(x, descending))], 1u);
+      });
   __syncthreads();
   negatives = static_cast<int64_t>(refine.cell[0]) + refine.cell[1];
   const LevelRule rule(quantile, negatives, space.plan.values - negatives);
@@ -93,15 +94,17 @@ __device__ inline EvenCounts<unsigned long long> count_evenly(Space& space, cons
   counts.moment = space.table.moment;
   for (int i = threadIdx.x; i <= kBins; i += blockDim.x) space.before[i] = 0;
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
-    const double z = norm.z(values[i]);
-    if (!isfinite(z)) continue;
-    int bin =
-        static_cast<int>(fmin(fmax(floor((z - counts.first) / counts.width), 0.0), kBins - 1.0));
-    if (z < 0) bin = min(bin, counts.split - 1);
-    if (z >= 0) bin = max(bin, counts.split);
-    atomicAdd(&space.before[min(max(bin, 0), kBins - 1)], 1u);
-  }
+  for_each_ahead<Space::Limits::kAhead>(
+      values.n, [&](uint32_t i) { return values[i]; },
+      [&](float x) {
+        const double z = norm.z(x);
+        if (!isfinite(z)) return;
+        int bin = static_cast<int>(
+            fmin(fmax(floor((z - counts.first) / counts.width), 0.0), kBins - 1.0));
+        if (z < 0) bin = min(bin, counts.split - 1);
+        if (z >= 0) bin = max(bin, counts.split);
+        atomicAdd(&space.before[min(max(bin, 0), kBins - 1)], 1u);
+      });
   __syncthreads();
   scan_array(space.before, kBins + 1, space.refine.scan);
   return counts;
