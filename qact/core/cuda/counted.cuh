@@ -12,7 +12,8 @@ __device__ inline Partial summarise_block(const Values<T>& values, Partial* shar
   for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
     const float v = values[i];
     const double d = v - shift;
-    all.note(v);
+    all.widen(v);
+    all.count(v);
     all.sum += d;
     all.square += d * d;
   }

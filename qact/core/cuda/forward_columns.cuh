@@ -25,16 +25,10 @@ __global__ void __launch_bounds__(kThreads)
       [&]<int kCount>(const Pack<T, kSize>(&packs)[kCount], uint32_t) {
 #pragma unroll
         for (int i = 0; i < kSize; ++i) {
-          float sum = 0, square = 0;
+          float v[kCount];
 #pragma unroll
-          for (int a = 0; a < kCount; ++a) {
-            const float v = to_float(packs[a].v[i]), d = v - shift[i];
-            all[i].note(v);
-            sum += d;
-            square += d * d;
-          }
-          all[i].sum += sum;
-          all[i].square += square;
+          for (int a = 0; a < kCount; ++a) v[a] = to_float(packs[a].v[i]);
+          all[i].add(v, shift[i]);
         }
       });
 #pragma unroll

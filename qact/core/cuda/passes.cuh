@@ -100,7 +100,7 @@ class Passes {
     launch(what, summarise_rows<T, kSize>, dim3(summary_.parts, channels()), kThreads, 0, handle, x,
            layout, summary_, summaries(stream).parts);
     launch_next(what, cuda::count_rows<T, kSize>, dim3(count_.parts, channels()), kThreads,
-                size_t{4} * words_, handle, x, layout, count_, summaries(stream), call.norm_in,
+                size_t{8} * words_, handle, x, layout, count_, summaries(stream), call.norm_in,
                 call.quantile, counts(stream));
   }
 

@@ -15,12 +15,30 @@ struct Partial {
   float low = INFINITY, high = -INFINITY;
   uint32_t nans = 0, infinite = 0;
 
-  // All but the sums, which the caller takes over a few values at a time.
-  __device__ void note(float x) {
+  __device__ void widen(float x) {
     low = fminf(low, x);
     high = fmaxf(high, x);
+  }
+  __device__ void count(float x) {
     nans += isnan(x);
     infinite += isinf(x);
+  }
+  // A few values, of which floats can hold the sums. What is not finite shows in the squares.
+  template <int kCount>
+  __device__ void add(const float (&x)[kCount], float shift) {
+    float sums = 0, squares = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float d = x[i] - shift;
+      widen(x[i]);
+      sums += d;
+      squares += d * d;
+    }
+    sum += sums;
+    square += squares;
+    if (isfinite(squares)) return;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) count(x[i]);
   }
   __device__ static Partial merge(const Partial& a, const Partial& b) {
     Partial out;
