@@ -159,14 +159,16 @@ inline bool packs(const Shape& shape, const View& view, int size, int bytes) {
          reinterpret_cast<uintptr_t>(view.data) % (static_cast<size_t>(size) * bytes) == 0;
 }
 
-// Parts of a channel, so that about `blocks` run in all; the shape alone decides. No part
-// holds more values than a 16-bit count can tell.
+// Parts of a channel, so that about `blocks` run in all, or whole rounds of so many; the shape
+// alone decides. No part holds more values than a 16-bit count can tell.
 inline Extent extent_of(const Shape& shape, Order order, int size, int64_t groups, int64_t blocks,
                         int64_t least) {
   constexpr int64_t kMost = 65024;
   const int64_t n = shape.context_size();
-  const int64_t wanted = std::clamp<int64_t>(blocks / groups, 1, (n + least - 1) / least);
-  const int64_t parts = std::max(wanted, (n + kMost - 1) / kMost);
+  const int64_t fewest = (n + kMost - 1) / kMost;
+  const int64_t rounds = (fewest * groups + blocks - 1) / blocks;
+  const int64_t wanted = std::clamp<int64_t>(rounds * blocks / groups, 1, (n + least - 1) / least);
+  const int64_t parts = std::max(wanted, fewest);
   const int64_t units = order == Order::rows ? n / size : n;
   Extent out;
   out.n = static_cast<uint32_t>(n);
