@@ -13,7 +13,7 @@
 
 #include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
-#include "qact/core/cpu/narrow.h"
+#include "qact/core/cpu/moves.h"
 #include "qact/core/view.h"
 
 namespace qact::core::cpu {
@@ -164,8 +164,6 @@ class Strips {
            tensors * bytes <= kCache;
   }
 
-  enum class Way { in, out };  // from the tensor to the strips, or back
-
   // The tensor's element at the start of a tile, in the group's first channel.
   template <class Stored = Real>
   Stored* at(int64_t group, int64_t tile, int64_t further = 0) const {
@@ -206,34 +204,29 @@ class Strips {
     }
   }
 
-  // Value by value, for any type and any strides.
+  // Any type and any strides.
   template <Way kWay, class Stored>
   void move_each(int64_t group, int64_t tile, Real* to) {
     const int64_t channels = plan_.channels_of(group), size = plan_.size(tile);
-    const auto copy = [](Stored& stored, Real& strip) {
-      if constexpr (std::is_same_v<Stored, Real>) {
-        (kWay == Way::in ? strip : stored) = kWay == Way::in ? stored : strip;
-      } else if constexpr (kWay == Way::in) {
-        strip = widen(stored);
-      } else {
-        stored = narrow<Stored>(strip);
-      }
-    };
-    for (int64_t i = 0; i < size;) {  // runs within one image
-      const int64_t place = (plan_.start(tile) + i) % plan_.shape.spatial;
-      const int64_t run = std::min(plan_.shape.spatial - place, size - i);
+    const int64_t spatial = plan_.shape.spatial;
+    const int64_t step = spatial == 1 ? view_.batch_stride : view_.spatial_stride;
+    const bool even = view_.batch_stride == spatial * step;  // from image to image, too
+    for (int64_t i = 0; i < size;) {
+      const int64_t place = (plan_.start(tile) + i) % spatial;
+      const int64_t run = even ? size - i : std::min(spatial - place, size - i);
       Stored* first = at<Stored>(group, tile, i);
       Real* strips = to + i;
       if (view_.channel_stride == 1) {
-        for (int64_t r = 0; r < run; ++r) {
-          Stored* row = first + r * view_.spatial_stride;
-          for (int64_t g = 0; g < channels; ++g) copy(row[g], strips[g * pitch() + r]);
-        }
+        move_rows<kWay>(Rows<Stored>{first, step, run, channels}, strips, pitch());
       } else {
         for (int64_t g = 0; g < channels; ++g) {
           Stored* channel = first + g * view_.channel_stride;
           Real* strip = strips + g * pitch();
-          for (int64_t r = 0; r < run; ++r) copy(channel[r * view_.spatial_stride], strip[r]);
+          if (step == 1) {
+            move_run<kWay>(channel, strip, run);
+          } else {
+            for (int64_t r = 0; r < run; ++r) move_value<kWay>(channel[r * step], strip[r]);
+          }
         }
       }
       i += run;
