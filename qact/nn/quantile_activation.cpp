@@ -88,9 +88,9 @@ void QuantileActivationImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor QuantileActivationImpl::forward(const torch::Tensor& x) { return run(x, Call{}); }
 
-torch::Tensor QuantileActivationImpl::rank(const torch::Tensor& x) {
+torch::Tensor QuantileActivationImpl::rank(const torch::Tensor& x, bool keep) {
   TORCH_CHECK(!options.norm_out(), "[", kName, "] expected norm_out to be off for rank()");
-  return run(x, Call{.quantised = false, .keep = false});
+  return run(x, Call{.quantised = false, .keep = keep});
 }
 
 torch::Tensor QuantileActivationImpl::run(const torch::Tensor& x, const Call& call) {

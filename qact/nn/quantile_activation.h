@@ -59,8 +59,9 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   torch::Tensor forward(const torch::Tensor& x);
 
   // The cumulative weight of x instead of its level: what is left of the rank once levels
-  // tie. In the same context as forward, but nothing is kept. Needs norm_out to be off.
-  torch::Tensor rank(const torch::Tensor& x);
+  // tie. In the same context as forward; nothing is kept unless told to, as a stream does. Needs
+  // norm_out to be off.
+  torch::Tensor rank(const torch::Tensor& x, bool keep = false);
 
   QuantileActivationOptions options;
   torch::Tensor weight_in, bias_in, weight_out, bias_out;

@@ -11,7 +11,8 @@ const std::string kTracked = "classifier.tracked.", kBatch = "classifier.batch."
 const std::string kEither = "classifier.";  // of older files
 
 torch::Tensor quantile_probabilities(nn::QuantileClassifier classifier, const torch::Tensor& x) {
-  const torch::Tensor rank = classifier->activation->rank(classifier->linear->forward(x));
+  const bool stream = classifier->activation->options.eval_mode() == nn::ContextMode::stream;
+  const torch::Tensor rank = classifier->activation->rank(classifier->linear->forward(x), stream);
   // Half a level off 0 and 1, as the outputs it was trained by.
   const double half = 0.5 / static_cast<double>(classifier->activation->options.levels());
   return half + (1 - 2 * half) * rank.clamp(0, 1);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "qact/data/augment.h"
@@ -61,6 +62,11 @@ class Pass {
     const torch::NoGradGuard no_grad;
     torch::nn::Module& network = *model_.network;
     const Unchanged unchanged(network);
+    std::optional<Unchanged> unchanged_classifier;
+    if (!model_.classifiers.empty()) {
+      nn::QuantileClassifier quantile = fitted().quantile;
+      unchanged_classifier.emplace(*quantile);
+    }
     nn::set_context_mode(network, context_mode(how_.mode), how_.prior);
     if (how_.mode == "dataset") adopt_dataset();
     network.eval();
@@ -116,7 +122,9 @@ class Pass {
     nn::reset_contexts(network);
     nn::set_context_momentum(network, std::nullopt);
     network.train();
-    for (const auto& [first, last] : batches()) {
+    // One image alone has no statistics of its own.
+    const int64_t size = std::max<int64_t>(how_.batch_size, 2);
+    for (const auto& [first, last] : batches_of(images_.count(), size)) {
       model_.network->forward(batch(first, last));
       if (advance_) advance_(0);
     }
@@ -243,7 +251,15 @@ Outputs infer(const Model& model, const data::Split& images, const Inference& ho
                 " and ", images.size.channels);
   }
   if (images.count() == 0) image::fail("eval", "expected an image or more, got none");
-  return Pass(model, images, how, classifiers, advance).run();
+  try {
+    return Pass(model, images, how, classifiers, advance).run();
+  } catch (const c10::Error& error) {
+    const bool own = how.mode == "batch" || how.mode == "dataset";
+    if (!own || std::min(how.batch_size, images.count()) > 1) throw;
+    image::fail("eval", "expected batches of 2 or more images in mode ", how.mode,
+                " for this network, got one image: the modes tracked, prior and augment take it (",
+                error.what_without_backtrace(), ")");
+  }
 }
 
 }  // namespace qact::run

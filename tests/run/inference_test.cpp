@@ -163,6 +163,20 @@ TEST_P(Inferences, ClassifiersFollow) {
                                 : plain("quantile", 0, 41);
     EXPECT_LT(difference(out.probabilities[1], quantile), 1e-5) << mode;
   }
+  // In a stream the quantile classifier's context drifts, too, and starts anew.
+  how_.mode = "stream";
+  how_.momentum = 0.3;
+  const Outputs out = infer(model_, split_, how_, names);
+  EXPECT_TRUE(
+      torch::equal(infer(model_, split_, how_, names).probabilities[1], out.probabilities[1]));
+  Classifiers drifting = model_.classifiers.for_mode(ContextMode::stream);
+  nn::set_context_mode(*drifting.quantile, ContextMode::stream);
+  nn::set_context_momentum(*drifting.quantile, 0.3);
+  std::vector<Tensor> ranked;
+  for (const auto& [first, last] : batches_of(41, 10)) {
+    ranked.push_back(probabilities(drifting, "quantile", out.embedding.slice(0, first, last)));
+  }
+  EXPECT_LT(difference(out.probabilities[1], torch::cat(ranked)), 1e-5);
   model_.card.loss = "watershed";
   expect_in("(quantile, logistic), got head",
             message_of([&] { check_classifiers(model_, {"head"}); }));
@@ -175,6 +189,13 @@ TEST_P(Inferences, LeaveTheModelAsItWas) {
   for (const auto& [name, tensor] : safetensors::state_of(*model_.network)) {
     EXPECT_TRUE(torch::equal(tensor, before.at(name))) << name;
   }
+}
+
+TEST_P(Inferences, OneImageHasNoContextOfItsOwn) {
+  how_.batch_size = 1;
+  EXPECT_EQ(infer_in("dataset").size(0), 41);
+  expect_in("expected batches of 2 or more images in mode batch",
+            message_of([&] { infer_in("batch"); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Inferences, ::testing::Values("qact", "relu"));
