@@ -3,7 +3,6 @@
 #include <openssl/evp.h>
 
 #include <fstream>
-#include <memory>
 #include <vector>
 
 #include "qact/image/fail.h"
@@ -12,27 +11,52 @@ namespace qact::data {
 
 using image::fail;
 
-std::string digest_of(const fs::path& path, const std::string& kind) {
+namespace {
+
+EVP_MD_CTX* context(const std::shared_ptr<void>& state) {
+  return static_cast<EVP_MD_CTX*>(state.get());
+}
+
+}  // namespace
+
+Digest::Digest(const std::string& kind)
+    : state_(EVP_MD_CTX_new(),
+             [](void* state) { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(state)); }) {
   const EVP_MD* algorithm = EVP_get_digestbyname(kind.c_str());
   if (!algorithm) fail("digest", "expected md5 or sha256, got ", kind);
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> state(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  EVP_DigestInit_ex(state.get(), algorithm, nullptr);
+  EVP_DigestInit_ex(context(state_), algorithm, nullptr);
+}
+
+void Digest::add(const void* bytes, size_t count) {
+  EVP_DigestUpdate(context(state_), bytes, count);
+}
+
+void Digest::add_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::vector<char> buffer(1 << 20);
   while (in) {
     in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    EVP_DigestUpdate(state.get(), buffer.data(), in.gcount());
+    add(buffer.data(), static_cast<size_t>(in.gcount()));
   }
   if (!in.eof()) fail("digest", "cannot read ", path.string());
+}
+
+std::string Digest::hex() {
   unsigned char bytes[EVP_MAX_MD_SIZE];
   unsigned count = 0;
-  EVP_DigestFinal_ex(state.get(), bytes, &count);
+  EVP_DigestFinal_ex(context(state_), bytes, &count);
   std::string out;
   for (unsigned i = 0; i < count; ++i) {
     out += "0123456789abcdef"[bytes[i] >> 4];
     out += "0123456789abcdef"[bytes[i] & 15];
   }
   return out;
+}
+
+std::string digest_of(const fs::path& path, const std::string& kind) {
+  Digest digest(kind);
+  digest.add_file(path);
+  return digest.hex();
 }
 
 void check_digest(const fs::path& path, const std::string& digest) {

@@ -116,6 +116,11 @@ void write_file(const fs::path& path, image::Bytes bytes) {
   file.finish();
 }
 
+std::string name_of(const fs::path& folder) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 void expect_folder(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

@@ -55,6 +55,9 @@ void write_file(const fs::path& path, image::Bytes bytes);
 
 void expect_folder(const fs::path& path);
 
+// The last part of a folder's path, with or without a slash behind it.
+std::string name_of(const fs::path& folder);
+
 // Runs a reader of bytes that knows no file's name, and puts the name before its error.
 template <class Reader>
 auto naming(const fs::path& path, const Reader& reader) {

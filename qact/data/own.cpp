@@ -56,7 +56,7 @@ Opened describe_own(const fs::path& folder, const Fit& fit) {
          train.size.width, "x", train.size.height, " and ", test.size.width, "x", test.size.height,
          ", ", train.classes, " and ", test.classes, " classes in ", folder.string());
   }
-  out.name = fs::absolute(folder).lexically_normal().filename().string();
+  out.name = name_of(folder);
   out.title = folder.string();
   out.size = train.size;
   out.classes = train.classes;

@@ -49,6 +49,19 @@ TestImages open_images(const EvaluateOptions& o, const TrainConfig& config) {
   return TestImages(images);
 }
 
+// Throws where some of them cannot be had, before anything is written.
+std::vector<std::string> choose_distortions(const EvaluateOptions& options,
+                                            const TestImages& images) {
+  const std::vector<std::string> distortions = corrupt::choose(options.distortions, images.size());
+  for (const int severity : options.severities) {
+    for (const std::string& distortion : distortions) images.check(distortion, severity);
+    if (options.pictures && !options.picture_distortion.empty()) {
+      images.check(options.picture_distortion, severity);
+    }
+  }
+  return distortions;
+}
+
 int thread_count(int threads) {
   return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -60,22 +73,12 @@ class Evaluation {
         events_(events),
         subject_(read_subject(folder, options)),
         images_(open_images(options, subject_.config)),
-        distortions_(corrupt::choose(options.distortions, images_.size())),
+        distortions_(choose_distortions(options, images_)),
         maker_(subject_, options_, images_),
         file_(folder.results()),
         models_(options.weights == "best" ? folder.best() : folder.model(), options.device,
                 thread_count(options.threads)),
-        name_(fs::absolute(folder.folder).lexically_normal().filename().string()) {
-    for (const std::string& distortion : distortions_) {
-      for (const int severity : options.severities) images_.check(distortion, severity);
-    }
-    if (!options.pictures) return;
-    for (const std::string& mode : options.modes) {
-      for (const int severity : options.severities) {
-        images_.check(pictures_in(mode).distortion(), severity);
-      }
-    }
-  }
+        name_(data::name_of(folder.folder)) {}
 
   EvaluateResult run() {
     EvaluateResult result;
@@ -181,14 +184,17 @@ class Evaluation {
   // The rows of the file that this evaluation's options name, whoever made them.
   Rows asked_for() const {
     std::set<std::string> wanted;
+    const auto want = [&](const Rows& rows) {
+      for (const Row& row : rows) {
+        wanted.insert(identity(row));
+        wanted.insert(early_identity(row));
+      }
+    };
     for (const std::string& mode : options_.modes) {
-      for (const Row& row : maker_.of_cell(mode, "none", 0)) wanted.insert(identity(row));
+      want(maker_.of_cell(mode, "none", 0));
       for (const std::string& distortion : distortions_) {
         for (const int severity : options_.severities) {
-          if (severity == 0) continue;
-          for (const Row& row : maker_.of_cell(mode, distortion, severity)) {
-            wanted.insert(identity(row));
-          }
+          if (severity > 0) want(maker_.of_cell(mode, distortion, severity));
         }
       }
     }

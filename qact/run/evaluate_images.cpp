@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "qact/corrupt/corrupt.h"
+#include "qact/data/digest.h"
 #include "qact/data/npy_pair.h"
 #include "qact/image/fail.h"
 
@@ -15,6 +16,30 @@ using image::fail;
 
 data::Split first(const data::Split& split, int64_t limit) {
   return limit > 0 && limit < split.count() ? split.slice(0, limit) : split;
+}
+
+constexpr size_t kHashLength = 16;
+
+std::string hash_of(const data::Split& split) {
+  data::Digest digest;
+  digest.add(split.pixels.data(), split.pixels.size());
+  digest.add(split.labels.data(), split.labels.size() * sizeof(split.labels[0]));
+  return digest.hex().substr(0, kHashLength);
+}
+
+// Names and sizes; contents where a size says little.
+void add_folder(const fs::path& folder, data::Digest& digest) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    const std::string line =
+        file.lexically_relative(folder).string() + " " + std::to_string(fs::file_size(file)) + "\n";
+    digest.add(line.data(), line.size());
+    if (file.extension() == ".npy") digest.add_file(file);
+  }
 }
 
 // DISTORTION.npy with the five severities one after the other, as `qact corrupt` writes any set.
@@ -31,7 +56,8 @@ TestImages::TestImages(const TestImagesOptions& options)
       clean_(first(opened_.read({.part = data::Part::kTest}), options.limit)),
       frost_(std::make_shared<const corrupt::FrostTextures>(
           options.frost.empty() ? corrupt::FrostTextures::procedural()
-                                : corrupt::FrostTextures::from_folder(options.frost))) {}
+                                : corrupt::FrostTextures::from_folder(options.frost))),
+      clean_hash_(hash_of(clean_)) {}
 
 void TestImages::check(const std::string& distortion, int severity) const {
   if (severity == 0) return;
@@ -40,7 +66,16 @@ void TestImages::check(const std::string& distortion, int severity) const {
     return;
   }
   if (fs::exists(array_of(options_.official, distortion))) return;
-  const data::Dataset& set = data::find_dataset(opened_.dataset.name + "-c");
+  const std::string layout = opened_.dataset.name + "-c";
+  const auto& sets = data::datasets();
+  const bool published = std::any_of(sets.begin(), sets.end(),
+                                     [&](const data::Dataset& d) { return d.name == layout; });
+  if (!published || !fs::is_directory(options_.official)) {
+    fail("eval", "expected a folder with ", distortion, ".npy",
+         published ? ", or in the layout of " : "", published ? layout : "", ", got ",
+         options_.official);
+  }
+  const data::Dataset& set = data::find_dataset(layout);
   const auto& known = set.distortions;
   if (std::find(known.begin(), known.end(), distortion) == known.end() ||
       severity > set.severities) {
@@ -49,13 +84,50 @@ void TestImages::check(const std::string& distortion, int severity) const {
   }
 }
 
+std::string TestImages::hash(const std::string& distortion, int severity) const {
+  if (severity == 0) return clean_hash_;
+  std::string files;
+  if (!options_.official.empty()) {
+    const fs::path folder = options_.official, array = array_of(folder, distortion);
+    if (fs::exists(array)) {
+      files = files_hash(array) + files_hash(folder / "labels.npy");
+    } else {
+      files = files_hash(fs::exists(folder / distortion) ? folder / distortion : folder);
+    }
+  } else if (distortion == "frost" && !options_.frost.empty()) {
+    files = files_hash(options_.frost);
+  }
+  if (files.empty()) return clean_hash_;
+  data::Digest digest;
+  digest.add(clean_hash_.data(), clean_hash_.size());
+  digest.add(files.data(), files.size());
+  return digest.hex().substr(0, kHashLength);
+}
+
+std::string TestImages::files_hash(const fs::path& path) const {
+  const std::scoped_lock lock(lock_);
+  const auto [at, missing] = files_hash_.try_emplace(path);
+  if (missing && fs::exists(path)) {
+    data::Digest digest;
+    fs::is_directory(path) ? add_folder(path, digest) : digest.add_file(path);
+    at->second = digest.hex();
+  }
+  return at->second;
+}
+
 data::Split TestImages::read(const std::string& distortion, int severity) const {
   if (severity == 0) return clean_;
   if (!options_.official.empty()) {
     const data::Split split = first(read_official(distortion, severity), options_.limit);
-    if (split.size == clean_.size) return split;
-    fail("eval", "expected images of the clean set's size in ", options_.official, ", got ",
-         split.size.height, "x", split.size.width);
+    if (split.size != clean_.size) {
+      fail("eval", "expected images of the clean set's size in ", options_.official, ", got ",
+           split.size.height, "x", split.size.width);
+    }
+    if (split.count() != count()) {
+      fail("eval", "expected ", count(), " images, as the clean set has, of ", distortion, " at ",
+           severity, " in ", options_.official, ", got ", split.count());
+    }
+    return split;
   }
   const corrupt::Corruption corruption(distortion, severity, clean_.size, options_.seed, frost_);
   std::vector<uint8_t> pixels(count() * clean_.size.values());

@@ -1,7 +1,9 @@
 // The images that a model is evaluated on: a test set, clean or distorted.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,9 @@ class TestImages {
   // Throws where (distortion, severity) cannot be had: before anything is computed.
   void check(const std::string& distortion, int severity) const;
 
+  // Of what read() would give: the clean images, and the files that distorted ones come from.
+  std::string hash(const std::string& distortion, int severity) const;
+
   // Severity 0: the clean images. Safe to call from many threads; works on the caller's alone.
   data::Split read(const std::string& distortion, int severity) const;
 
@@ -39,11 +44,16 @@ class TestImages {
 
  private:
   data::Split read_official(const std::string& distortion, int severity) const;
+  // Of a file, or of a folder's; each is read once.
+  std::string files_hash(const std::filesystem::path& path) const;
 
   TestImagesOptions options_;
   data::Opened opened_;
   data::Split clean_;
   std::shared_ptr<const corrupt::FrostTextures> frost_;
+  std::string clean_hash_;
+  mutable std::mutex lock_;
+  mutable std::map<std::filesystem::path, std::string> files_hash_;
 };
 
 }  // namespace qact::run

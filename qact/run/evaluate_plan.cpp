@@ -70,7 +70,8 @@ Row RowMaker::make(const std::string& kind, const std::string& mode, const std::
           {"data_seed", options_.data_seed},
           {"source", images_.source()},
           {"frost", distortion == "frost" && generated ? Row(images_.frost()) : Row(nullptr)},
-          {"limit", options_.limit}};
+          {"limit", options_.limit},
+          {"data_hash", images_.hash(distortion, severity)}};
 }
 
 Rows RowMaker::of_cell(const std::string& mode, const std::string& distortion, int severity) const {

@@ -20,7 +20,7 @@ constexpr const char* kIdentity[] = {
     "kind",   "dataset",    "model",      "activation", "placement", "loss",       "mode",
     "adapt",  "classifier", "distortion", "severity",   "seed",      "batch_size", "prior",
     "copies", "momentum",   "model_hash", "weights",    "data_seed", "source",     "frost",
-    "limit",  "which",      "layer",      "what",       "channel",   "severities"};
+    "limit",  "which",      "layer",      "what",       "channel",   "severities", "data_hash"};
 
 [[noreturn]] void fail(const std::string& expected, const std::filesystem::path& path) {
   throw std::runtime_error("[eval] expected to " + expected + " " + path.string() +
@@ -41,6 +41,11 @@ std::string identity(const Row& row) {
     if (row.contains(name)) key[name] = row[name];
   }
   return key.dump();
+}
+
+std::string early_identity(Row row) {
+  row.erase("data_hash");
+  return identity(row);
 }
 
 RowFile::RowFile(std::filesystem::path path) : path_(std::move(path)) {
@@ -76,7 +81,9 @@ void RowFile::read() {
 void RowFile::append(const Rows& rows) {
   Rows fresh;
   for (const Row& row : rows) {
-    if (known_.insert(identity(row)).second) fresh.push_back(row);
+    if (has(row)) continue;
+    known_.insert(identity(row));
+    fresh.push_back(row);
   }
   const std::string text = results::format_rows(fresh);
   for (size_t done = 0; done < text.size();) {

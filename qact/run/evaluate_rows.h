@@ -16,6 +16,9 @@ namespace qact::run {
 // What tells a row from all others of a file: every field that says what was evaluated, and how.
 std::string identity(const results::Row& row);
 
+// The same without the data's digest, which rows of earlier versions do not have.
+std::string early_identity(results::Row row);
+
 class RowFile {
  public:
   // Holds the file against other writers: a second one throws. A torn last line is cut off.
@@ -24,7 +27,9 @@ class RowFile {
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 
-  bool has(const results::Row& row) const { return known_.contains(identity(row)); }
+  bool has(const results::Row& row) const {
+    return known_.contains(identity(row)) || known_.contains(early_identity(row));
+  }
   const results::Rows& rows() const { return rows_; }
 
   // Those that it does not have yet, in one write, synced.

@@ -189,6 +189,53 @@ TEST(Evaluate, OfficialFilesGiveWhatMakingThemGives) {
   }
 }
 
+// Other images under the same name are no reason to skip.
+TEST(Evaluate, TellsDataApartByItsContents) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  const data::Split split = shared().test_images();
+  EvaluateOptions options = quick();
+  options.distortions = {"gaussian_noise"};
+  const auto rows_with_seed = [&](uint64_t seed) {
+    corrupt::CleanImages clean{"bands", split.pixels, split.size, split.labels, {}, "test"};
+    corrupt::WriteOptions write;
+    write.folder = scratch.path / std::to_string(seed) / "bands-c";
+    write.distortions = options.distortions;
+    write.seed = seed;
+    corrupt::write_distorted(clean, write, {});
+    options.official = write.folder.string();
+    return evaluate(folder, options);
+  };
+  const EvaluateResult first = rows_with_seed(0), other = rows_with_seed(1);
+  EXPECT_EQ(evaluate(folder, options).made, 0u);
+  ASSERT_EQ(first.rows.size(), other.rows.size());
+  for (size_t i = 0; i < first.rows.size(); ++i) {
+    const bool clean = first.rows[i]["severity"] == 0;
+    EXPECT_EQ(first.rows[i]["data_hash"] == other.rows[i]["data_hash"], clean);
+  }
+}
+
+TEST(Evaluate, KeepsRowsOfBeforeDataHadDigests) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  Rows rows = results::parse_rows(whole_file(), "whole");
+  for (Row& row : rows) row.erase("data_hash");
+  results::write_rows(folder.results(), rows);
+  const EvaluateResult result = evaluate(folder, quick());
+  EXPECT_EQ(result.made, 0u);
+  EXPECT_EQ(result.rows.size(), rows.size() - 1);
+}
+
+TEST(Evaluate, OfficialFilesAreCheckedFirst) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  EvaluateOptions options = quick();
+  options.official = (scratch.path / "none").string();
+  expect_in("expected a folder with brightness.npy, got " + options.official,
+            message_of([&] { evaluate(folder, options); }));
+  EXPECT_FALSE(std::filesystem::exists(folder.results()));
+}
+
 TEST(Evaluate, RefusesWhatItCannotDo) {
   const auto refused = [](auto change) {
     EvaluateOptions options = quick();
