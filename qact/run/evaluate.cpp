@@ -37,6 +37,12 @@ Subject read_subject(const RunFolder& folder, const EvaluateOptions& options) {
   return subject;
 }
 
+// Empty where the field is absent or no text.
+std::string text_of(const Row& row, const char* name) {
+  const auto at = row.find(name);
+  return at != row.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
 TestImages open_images(const EvaluateOptions& o, const TrainConfig& config) {
   TestImagesOptions images;
   images.data = o.data.empty() ? config.data : o.data;
@@ -83,10 +89,11 @@ class Evaluation {
   EvaluateResult run() {
     EvaluateResult result;
     result.stale = file_.remove_if([&](const Row& row) {
-      return row.value("weights", "") == options_.weights &&
-             row.value("model_hash", "") != subject_.hash;
+      return text_of(row, "weights") == options_.weights &&
+             text_of(row, "model_hash") != subject_.hash;
     });
     const size_t before = file_.rows().size();
+    result.kept = asked_for().size();
     file_.append({maker_.config(name_)});
     std::vector<EvaluateJob> jobs = plan(options_, distortions_, maker_, file_);
     add_pictures(&jobs);
@@ -97,7 +104,6 @@ class Evaluation {
     }
     result.rows = asked_for();
     result.made = file_.rows().size() - before;
-    result.kept = before;
     return result;
   }
 
