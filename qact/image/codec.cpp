@@ -4,6 +4,12 @@
 
 namespace qact::image {
 
+void check_pixels(std::string_view format, int64_t width, int64_t height) {
+  if (width * height <= kMostPixels) return;
+  fail(format, "expected a picture of at most ", kMostPixels, " pixels, got ", width, "x", height,
+       ", which are ", width * height);
+}
+
 Image decode_picture(Bytes bytes, int channels) {
   if (bytes.size() >= 4 && bytes[0] == 0x89 && bytes[1] == 'P') return decode_png(bytes, channels);
   if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8) {

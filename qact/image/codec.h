@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "qact/image/image.h"
@@ -16,6 +17,8 @@ using Bytes = std::span<const uint8_t>;
 
 // More pixels than this in one picture is a bomb, not a picture.
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;
+// Throws where it has more; `format` names who refuses.
+void check_pixels(std::string_view format, int64_t width, int64_t height);
 
 // channels: 1 or 3 converts to grey or RGB; 0 keeps grey as grey and all else as RGB.
 Image decode_png(Bytes bytes, int channels = 0);

@@ -79,9 +79,7 @@ bool read_header(Reader* reader, Bytes bytes, Size* size) {
   jpeg_mem_src(state, bytes.data(), bytes.size());
   jpeg_read_header(state, TRUE);
   const int64_t pixels = int64_t{state->image_height} * state->image_width;
-  if (pixels > kMostPixels) {
-    give_up(reinterpret_cast<j_common_ptr>(state), "more pixels than a picture has");
-  }
+  check_pixels("jpeg", state->image_width, state->image_height);
   if (pixels / kMostPixelsPerByte > static_cast<int64_t>(bytes.size())) {
     give_up(reinterpret_cast<j_common_ptr>(state), "more pixels than its bytes can hold");
   }

@@ -39,12 +39,12 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
 bool read_header(png_structp png, png_infop info, Source* source, Size* size) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_read_fn(png, source, read_bytes);
-  png_set_user_limits(png, kMostPixels, kMostPixels);
+  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_pixels() knows better
   png_set_chunk_malloc_max(png, 1 << 20);
   png_read_info(png, info);
   const int64_t height = png_get_image_height(png, info);
   const int64_t width = png_get_image_width(png, info);
-  if (height * width > kMostPixels) png_error(png, "more pixels than a picture has");
+  check_pixels("png", width, height);
   const int64_t raw = height * static_cast<int64_t>(png_get_rowbytes(png, info));
   if (raw / kMostExpansion > static_cast<int64_t>(source->bytes.size())) {
     png_error(png, "more pixels than its bytes can hold");
