@@ -59,6 +59,10 @@ class EvalProgram(unittest.TestCase):
                    "mlp", "--epochs", "3", "--batch-size", "20", "--lr", "0.01", "--threads", "1")
         assert done.returncode == 0, done.stderr
 
+    def copy_of_run(self, name):
+        return shutil.copytree(self.run_folder, self.folder / name,
+                               ignore=shutil.ignore_patterns("results.jsonl"))
+
     def rows(self, kind):
         lines = (self.run_folder / "results.jsonl").read_text().splitlines()
         return [row for row in map(json.loads, lines) if row["kind"] == kind]
@@ -91,6 +95,22 @@ class EvalProgram(unittest.TestCase):
                 total = sum(histogram["counts"]) + histogram["below"] + histogram["above"]
                 self.assertEqual(total, 12)
 
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no device that is always full")
+    def test_lost_output_is_told(self):
+        picture = self.folder / "one.png"
+        picture.write_bytes(png(band(random.Random(3), 1), SIDE))
+        for words in (["predict", self.run_folder, picture],
+                      ["predict", self.run_folder, picture, "--json"],
+                      ["eval", self.copy_of_run("lost"), "--severities", "0", "--limit", "9"],
+                      ["data", "list"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *map(str, words)], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=300)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertEqual(done.stderr.splitlines()[-1],
+                             f"qact: [{words[0]}] expected to write to the standard output, "
+                             "could not: No space left on device")
+
     def start(self, *words):
         """A program that waits before its end until its lines are read: their pipe is small."""
         process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL,
@@ -100,8 +120,7 @@ class EvalProgram(unittest.TestCase):
         return process
 
     def test_kills_and_signals_leave_what_the_same_command_goes_on_from(self):
-        folder = shutil.copytree(self.run_folder, self.folder / "disturbed",
-                                 ignore=shutil.ignore_patterns("results.jsonl"))
+        folder = self.copy_of_run("disturbed")
         results = folder / "results.jsonl"
         words = ["eval", folder, "--distortions", "benchmark", "--batch-size", "15"]
         self.assertEqual(run(*words).returncode, 0)
