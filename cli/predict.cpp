@@ -66,8 +66,9 @@ void print_json(const std::vector<run::Prediction>& predictions) {
 }
 
 run::Model read_model(const std::string& path) {
-  return run::load_model(std::filesystem::is_directory(path) ? run::RunFolder{path}.model()
-                                                             : std::filesystem::path(path));
+  return run::load_model(std::filesystem::is_directory(path)
+                             ? run::expect_in_run(run::RunFolder{path}.model())
+                             : std::filesystem::path(path));
 }
 
 void run_predict(const PredictCommand& command) {

@@ -43,6 +43,20 @@ void RunFolder::prepare(const TrainConfig& config) const {
   write_config(this->config(), config);
 }
 
+void refuse_run(const fs::path& folder, const std::string& found) {
+  throw std::runtime_error(
+      "[run] expected a run's folder, as `qact train --output` writes it, got " + folder.string() +
+      ", " + found);
+}
+
+fs::path expect_in_run(const fs::path& file) {
+  if (fs::exists(file)) return file;
+  const fs::path folder = file.parent_path();
+  if (!fs::exists(folder)) refuse_run(folder, "which is not there");
+  if (!fs::is_directory(folder)) refuse_run(folder, "which is no folder");
+  refuse_run(folder, "which has no " + file.filename().string());
+}
+
 RunLock::RunLock(const RunFolder& folder) {
   fs::create_directories(folder.folder);
   const fs::path path = folder.folder / ".lock";

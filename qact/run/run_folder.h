@@ -11,6 +11,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "qact/run/train_config.h"
 
@@ -33,6 +34,11 @@ struct RunFolder {
   // Makes the folder, removes what a killed writer left, and writes the configuration.
   void prepare(const TrainConfig& config) const;
 };
+
+// Throws: `folder` is none of a run, because of `found`.
+[[noreturn]] void refuse_run(const std::filesystem::path& folder, const std::string& found);
+// This file of a run's folder; throws where it is not there.
+std::filesystem::path expect_in_run(const std::filesystem::path& file);
 
 // Held while a process works in a run's folder, and gone with it, however it ends.
 class RunLock {

@@ -1,15 +1,18 @@
 #include "qact/run/train_config.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <regex>
 #include <stdexcept>
+#include <system_error>
 
 #include "qact/losses/loss.h"
 #include "qact/models/network.h"
 #include "qact/nn/activation.h"
 #include "qact/results/atomic_file.h"
+#include "qact/run/run_folder.h"
 
 namespace qact::run {
 namespace {
@@ -137,11 +140,21 @@ void write_config(const std::filesystem::path& path, const TrainConfig& config) 
 }
 
 TrainConfig read_config(const std::filesystem::path& path) {
+  expect_in_run(path);
+  const auto refuse_file = [&](const std::string& why) {
+    refuse_run(path.parent_path(), "whose " + path.filename().string() + " " + why);
+  };
+  errno = 0;
   std::ifstream file(path);
-  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    throw std::runtime_error("[train] expected a readable JSON object, got " + path.string());
+  if (!file) refuse_file("cannot be read: " + std::generic_category().message(errno));
+  Json json;
+  try {
+    json = Json::parse(file);
+  } catch (const Json::parse_error& error) {
+    const std::string text = error.what();  // "[its class] where: why"
+    refuse_file("is not JSON: " + text.substr(text.find("] ") + 2));
   }
+  if (!json.is_object()) refuse_file(std::string("is not an object but ") + json.type_name());
   return train_config(json, path.string());
 }
 

@@ -146,17 +146,21 @@ class EvalProgram(unittest.TestCase):
         self.assertEqual(results.read_bytes(), whole)
 
     def test_wrong_use(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
         for words, code, message in (
                 (["eval"], 2, "runs"),
                 (["eval", self.run_folder, "--modes", "own"], 2, "got 'own'"),
                 (["eval", self.run_folder, "--severities", "7"], 2, "got 7"),
                 (["eval", self.run_folder, "--distortions", "rain"], 2, "got rain"),
-                (["eval", self.folder / "nowhere"], 1, "nowhere"),
+                (["eval", self.folder / "nowhere"], 1, "nowhere, which is not there"),
+                (["eval", empty], 1, "empty, which has no config.json"),
                 (["eval", self.run_folder, "--classifiers", "none"], 1, "got none"),
                 (["predict", self.run_folder], 2, "pictures"),
                 (["predict", self.run_folder, "x.png", "--mode", "own"], 2, "got 'own'"),
                 (["predict", self.folder / "nowhere", "x.png"], 2, "nowhere"),
-                (["predict", self.run_folder, "--top", "0", "x.png"], 2, "--top")):
+                (["predict", self.run_folder, "--top", "0", "x.png"], 2, "--top"),
+                (["predict", empty, "x.png"], 1, "empty, which has no model.safetensors")):
             done = run(*words)
             self.assertEqual(done.returncode, code, (words, done.stderr))
             self.assertIn(message, done.stdout + done.stderr)

@@ -40,9 +40,25 @@ TEST(TrainConfig, NamesWhatIsWrongInAFile) {
   json = to_json({});
   json["extra"] = 1;
   expect_in("options, got", message_of([&] { train_config(json, "x"); }));
+}
+
+TEST(TrainConfig, SaysWhatAFolderIsThatIsNoRuns) {
   const ScratchFolder scratch;
-  std::ofstream(scratch.path / "config.json") << "{\"data\": \"mni";
-  expect_in("config.json", message_of([&] { read_config(scratch.path / "config.json"); }));
+  const auto message = [&](const std::filesystem::path& folder) {
+    return message_of([&] { read_config(folder / "config.json"); });
+  };
+  const std::string expected = "[run] expected a run's folder, as `qact train --output` writes it";
+  const std::string folder = scratch.path.string();
+  EXPECT_EQ(message(scratch.path / "none"),
+            expected + ", got " + folder + "/none, which is not there");
+  EXPECT_EQ(message(scratch.path), expected + ", got " + folder + ", which has no config.json");
+  const auto write = [&](const char* text) { std::ofstream(scratch.path / "config.json") << text; };
+  write("{\"data\":\n \"mni");
+  expect_in(expected + ", got " + folder + ", whose config.json is not JSON: parse error at line 2",
+            message(scratch.path));
+  write("[1]");
+  expect_in("whose config.json is not an object but array", message(scratch.path));
+  expect_in("config.json, which is no folder", message(scratch.path / "config.json"));
 }
 
 TEST(TrainConfig, RefusesValues) {
