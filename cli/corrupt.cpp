@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
+#include "cli/whole_number.h"
 #include "qact/corrupt/choose.h"
 #include "qact/corrupt/sheet.h"
 #include "qact/corrupt/write.h"
@@ -176,7 +177,8 @@ void setup_corrupt(CLI::App& app) {
   command->add_option("--labels", options->labels, "Labels of a .npy array, in another");
   command->add_option("--part", options->part, "train or test")
       ->check(CLI::IsMember({"train", "test"}));
-  command->add_option("--count", options->count, "Only the first so many images; 0: all");
+  command->add_option("--count", options->count, "Only the first so many images; 0: all")
+      ->check(at_least(0));
   command->add_option("--out", options->output,
                       "Folder for the distorted set; what it has is kept");
   command
@@ -185,7 +187,7 @@ void setup_corrupt(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--severities", options->severities, "From 1 to 5")
       ->delimiter(',')
-      ->check(CLI::Range(1, corrupt::kSeverities));
+      ->check(between(1, corrupt::kSeverities));
   command
       ->add_option("--layout", options->layout,
                    "auto, cifar-c (arrays), folders (JPEG, as Tiny-ImageNet-C) or mnist-c")
@@ -193,7 +195,7 @@ void setup_corrupt(CLI::App& app) {
   command->add_option("--frost-textures", options->frost,
                       "Folder of the published frost pictures; without: procedural ones");
   command->add_option("--seed", options->seed, "Of all that is random");
-  command->add_option("--threads", options->threads, "0: one per core");
+  command->add_option("--threads", options->threads, "0: one per core")->check(thread_count());
   command->add_option("--sheet", options->sheet, "Draw one image under all distortions, as PNG");
   command->add_option("--image", options->image, "Which image the sheet shows");
   command->callback([options] {

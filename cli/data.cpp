@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
+#include "cli/whole_number.h"
 #include "qact/data/check.h"
 #include "qact/data/fetch.h"
 
@@ -179,8 +180,10 @@ void setup_data(CLI::App& app) {
     sub->add_option("name", command->names, "A dataset's name, or a folder's path with a /")
         ->required()
         ->expected(1);
-    sub->add_option("--resize", command->fit.resize, "Pictures of a folder: their shorter side");
-    sub->add_option("--crop", command->fit.crop, "Pictures of a folder: the middle's side");
+    sub->add_option("--resize", command->fit.resize, "Pictures of a folder: their shorter side")
+        ->check(between(0, 1 << 16));
+    sub->add_option("--crop", command->fit.crop, "Pictures of a folder: the middle's side")
+        ->check(between(0, 1 << 16));
   };
   add_json(add("list", "All datasets, and which are here", list));
   add("fetch", "Get datasets from their public homes or packages", fetch)

@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
+#include "cli/whole_number.h"
 #include "qact/run/evaluate.h"
 #include "qact/run/evaluate_summary.h"
 
@@ -237,7 +238,8 @@ void setup_eval(CLI::App& app) {
   command->add_option("--picture-samples", o.picture_samples, "Images of each severity there");
   command->add_option("--weights", o.weights, "model (the last epoch's) or best (by validation)");
   command->add_option("--device", o.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--threads", o.threads, "Jobs at a time; 0: one per core");
+  command->add_option("--threads", o.threads, "Jobs at a time; 0: one per core")
+      ->check(thread_count());
   command->add_flag("--json", eval->json, "Print the summary as JSON");
   command->callback([eval] {
     try {

@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
+#include "cli/whole_number.h"
 #include "qact/run/run_folder.h"
 
 namespace qact::cli {
@@ -65,6 +66,14 @@ void print_json(const std::vector<run::Prediction>& predictions) {
   std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
+std::vector<std::filesystem::path> find_pictures(const std::vector<std::string>& inputs) {
+  const auto pictures = run::list_pictures(inputs);
+  if (!pictures.empty()) return pictures;
+  std::string searched;
+  for (const std::string& input : inputs) searched += (searched.empty() ? "" : ", ") + input;
+  throw std::runtime_error("[predict] expected PNG or JPEG pictures, got none in " + searched);
+}
+
 run::Model read_model(const std::string& path) {
   return run::load_model(std::filesystem::is_directory(path)
                              ? run::expect_in_run(run::RunFolder{path}.model())
@@ -72,10 +81,10 @@ run::Model read_model(const std::string& path) {
 }
 
 void run_predict(const PredictCommand& command) {
+  const auto pictures = find_pictures(command.pictures);
   run::Model model = read_model(command.model);
   model.network->to(torch::Device(command.device));
   model.classifiers.to(torch::Device(command.device));
-  const auto pictures = run::list_pictures(command.pictures);
   run::PredictResult result;
   {
     ProgressBar bar("predict");
@@ -90,7 +99,7 @@ void run_predict(const PredictCommand& command) {
   }
   const int64_t top = std::min(command.options.top, model.card.options.classes);
   command.json ? print_json(result.predictions) : print_csv(result.predictions, top);
-  if (!result.unreadable.empty() || pictures.empty()) {
+  if (!result.unreadable.empty()) {
     throw std::runtime_error("[predict] expected pictures that can be read, got " +
                              std::to_string(result.unreadable.size()) + " of " +
                              std::to_string(pictures.size()) + " that cannot");
@@ -128,11 +137,11 @@ void setup_predict(CLI::App& app) {
   command->add_option("--copies", o.inference.copies, "Augmented copies of a picture in augment");
   command->add_option("--classifier", o.classifier,
                       "head, quantile or logistic; without: the first that the model has");
-  command->add_option("--top", o.top, "Classes to print for each picture")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--top", o.top, "Classes to print for each picture")->check(at_least(1));
   command->add_option("--device", predict->device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--threads", o.threads, "That decode pictures; 0: one per core");
+  command->add_option("--threads", o.threads, "That decode pictures; 0: one per core")
+      ->check(thread_count());
   command->add_flag("--json", predict->json, "JSON instead of CSV");
   command->callback([predict] {
     check(*predict);

@@ -153,14 +153,20 @@ class EvalProgram(unittest.TestCase):
                 (["eval", self.run_folder, "--modes", "own"], 2, "got 'own'"),
                 (["eval", self.run_folder, "--severities", "7"], 2, "got 7"),
                 (["eval", self.run_folder, "--distortions", "rain"], 2, "got rain"),
+                (["eval", self.run_folder, "--threads=-3"], 2, "from 0 to 4096, got -3"),
                 (["eval", self.folder / "nowhere"], 1, "nowhere, which is not there"),
                 (["eval", empty], 1, "empty, which has no config.json"),
                 (["eval", self.run_folder, "--classifiers", "none"], 1, "got none"),
                 (["predict", self.run_folder], 2, "pictures"),
                 (["predict", self.run_folder, "x.png", "--mode", "own"], 2, "got 'own'"),
                 (["predict", self.folder / "nowhere", "x.png"], 2, "nowhere"),
-                (["predict", self.run_folder, "--top", "0", "x.png"], 2, "--top"),
-                (["predict", empty, "x.png"], 1, "empty, which has no model.safetensors")):
+                (["predict", self.run_folder, "--top", "0", "x.png"], 2,
+                 "--top: expected a whole number of 1 or more, got 0"),
+                (["predict", self.run_folder, "x.png", "--threads=-3"], 2, "got -3"),
+                (["predict", empty, "x.png"], 1, "empty, which has no model.safetensors"),
+                (["predict", self.run_folder, empty], 1, f"pictures, got none in {empty}"),
+                (["corrupt", "--sheet", "x.png", "--threads=-3"], 2, "got -3"),
+                (["corrupt", "--sheet", "x.png", "--severities", "6"], 2, "from 1 to 5, got 6")):
             done = run(*words)
             self.assertEqual(done.returncode, code, (words, done.stderr))
             self.assertIn(message, done.stdout + done.stderr)
