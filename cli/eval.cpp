@@ -13,6 +13,7 @@
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/whole_number.h"
+#include "qact/corrupt/choose.h"
 #include "qact/run/evaluate.h"
 #include "qact/run/evaluate_summary.h"
 
@@ -41,10 +42,23 @@ std::string joined(const Items& items) {
 
 std::string plain(double number) { return nlohmann::json(number).dump(); }
 
+// What is left to the run named: its classifiers, the distortions of its images' size, and of
+// these the one to picture.
+run::EvaluateOptions resolved(run::EvaluateOptions o, const run::RunFolder& folder) {
+  run::expect_in_run(folder.config());
+  const run::Model model =
+      run::load_model(run::expect_in_run(o.weights == "best" ? folder.best() : folder.model()));
+  if (o.classifiers.empty()) o.classifiers = run::classifiers_of(model);
+  const auto side = static_cast<int>(model.card.options.image_size);
+  const auto channels = static_cast<int>(model.card.options.channels);
+  o.distortions = corrupt::choose(o.distortions, {side, side, channels});
+  if (o.picture_distortion.empty()) o.picture_distortion = o.distortions.front();
+  return o;
+}
+
 // Every setting that a row depends on spelt out: it repeats the row whatever the defaults have
 // become.
-std::string full_command(const EvalCommand& eval, const std::string& run) {
-  const run::EvaluateOptions& o = eval.options;
+std::string full_command(const run::EvaluateOptions& o, const std::string& run) {
   std::vector<std::string> words = {"qact", "eval", run};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {name, value});
@@ -58,6 +72,7 @@ std::string full_command(const EvalCommand& eval, const std::string& run) {
   add("--momentum", plain(o.inference.momentum));
   add("--copies", std::to_string(o.inference.copies));
   add("--data", o.data);
+  add("--data-dir", o.data_dir);
   add("--official", o.official);
   add("--frost-textures", o.frost);
   add("--data-seed", std::to_string(o.data_seed));
@@ -138,8 +153,8 @@ void print_lines(const results::Rows& rows, const std::string& name) {
 
 run::EvaluateResult evaluate_run(const EvalCommand& eval, const std::string& name,
                                  const InterruptGuard& guard) {
-  run::EvaluateOptions options = eval.options;
-  options.command = full_command(eval, name);
+  run::EvaluateOptions options = resolved(eval.options, {name});
+  options.command = full_command(options, name);
   options.versions = {{"qact", QACT_VERSION}, {"torch", TORCH_VERSION}};
   ProgressBar bar("eval " + name);
   const bool terminal = isatty(STDERR_FILENO) != 0;

@@ -4,6 +4,7 @@ import io
 import json
 import pathlib
 import random
+import shlex
 import shutil
 import signal
 import struct
@@ -63,8 +64,8 @@ class EvalProgram(unittest.TestCase):
         return shutil.copytree(self.run_folder, self.folder / name,
                                ignore=shutil.ignore_patterns("results.jsonl"))
 
-    def rows(self, kind):
-        lines = (self.run_folder / "results.jsonl").read_text().splitlines()
+    def rows(self, kind, folder=None):
+        lines = ((folder or self.run_folder) / "results.jsonl").read_text().splitlines()
         return [row for row in map(json.loads, lines) if row["kind"] == kind]
 
     def test_rows_a_summary_and_lines_in_a_pipe(self):
@@ -94,6 +95,18 @@ class EvalProgram(unittest.TestCase):
             if histogram["what"] != "context":
                 total = sum(histogram["counts"]) + histogram["below"] + histogram["above"]
                 self.assertEqual(total, 12)
+
+    def test_a_rows_command_spells_all_out_and_makes_no_other_row(self):
+        folder = self.copy_of_run("spelt")
+        words = ["eval", folder, "--severities", "0", "--limit", "9", "--data-dir", "some where"]
+        self.assertEqual(run(*words).returncode, 0)
+        command = self.rows("scores", folder)[0]["command"]
+        for part in ("--data-dir 'some where'", "--modes tracked,batch", "--severities 0",
+                     "--classifiers head,quantile,logistic ", "--distortions gaussian_noise,",
+                     ",jpeg_compression "):
+            self.assertIn(part, command)
+        for again in (shlex.split(command)[1:], words[:-2]):
+            self.assertIn("\n0 rows made", run(*again).stdout)
 
     @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no device that is always full")
     def test_lost_output_is_told(self):
