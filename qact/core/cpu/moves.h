@@ -91,6 +91,10 @@ struct Rows {
   int64_t count;
   int64_t channels;
 };
+
+// Rows lie too far apart for the hardware to look ahead.
+constexpr int64_t kRowsAhead = 32;
+
 template <Way kWay, class Stored, class Real>
 inline void move_rows(const Rows<Stored>& rows, Real* strips, int64_t pitch) {
   const auto each = [&](int64_t row, int64_t from) {
@@ -102,6 +106,11 @@ inline void move_rows(const Rows<Stored>& rows, Real* strips, int64_t pitch) {
   if constexpr (std::is_same_v<Real, float>) {
     for (; row + 4 <= rows.count; row += 4) {
       Stored* stored = rows.first + row * rows.stride;
+      if (row + kRowsAhead < rows.count) {
+        for (int k = 0; k < 4; ++k) {
+          __builtin_prefetch(stored + (kRowsAhead + k) * rows.stride, kWay == Way::out, 3);
+        }
+      }
       int64_t g = 0;
       for (; g + 4 <= rows.channels; g += 4) {
         Real* strip = strips + g * pitch + row;

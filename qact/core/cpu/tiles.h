@@ -19,15 +19,16 @@
 namespace qact::core::cpu {
 
 struct TilePlan {
-  static constexpr int64_t kGroup = 16;       // the most channels taken together
-  static constexpr int64_t kRun = 256;        // values that make a long run
-  static constexpr int64_t kLongRun = 2048;   // where memory itself is read in every pass,
-  static constexpr int64_t kNearRun = 32;     // or packed tensors from the nearest cache,
-  static constexpr int64_t kLine = 16;        // runs of whole cache lines, shared by no others
-  static constexpr int64_t kValues = 65536;   // the most values of a group's tile
-  static constexpr int64_t kCache = 1 << 20;  // bytes that stay near from pass to pass,
-  static constexpr int64_t kNear = 1 << 18;   // so near that a copy pays by itself
-  static constexpr int64_t kBlocks = 16;      // that threads share, of a lone group
+  static constexpr int64_t kGroup = 16;        // the most channels taken together
+  static constexpr int64_t kRun = 256;         // values that make a long run
+  static constexpr int64_t kLongRun = 2048;    // where memory itself is read in every pass,
+  static constexpr int64_t kNearRun = 32;      // or packed tensors from the nearest cache,
+  static constexpr int64_t kLine = 16;         // runs of whole cache lines, shared by no others
+  static constexpr int64_t kValues = 65536;    // the most values of a group's tile
+  static constexpr int64_t kCache = 1 << 20;   // bytes that stay near from pass to pass,
+  static constexpr int64_t kNear = 1 << 18;    // so near that a copy pays by itself
+  static constexpr int64_t kPacked = 1 << 24;  // where each pass would turn the group anew
+  static constexpr int64_t kBlocks = 16;       // that threads share, of a lone group
 
   Shape shape;
   int64_t group;  // channels taken together
@@ -46,13 +47,16 @@ struct TilePlan {
     const bool converted = x.dtype == DType::bf16 || x.dtype == DType::f16;
     by_image =
         !innermost && s.spatial >= kRun && (reread == 0 || bytes > (converted ? kCache : kNear));
-    keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= kCache;
+    const bool many = s.context_size() > kBlocks * kLongestStrip;
+    const int64_t room = innermost ? kPacked : kCache;
+    keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= room &&
+            !(innermost && many && s.channels <= kGroup);  // whose blocks are shared instead
     const bool near = keeps && reread > 1 && !converted && s.spatial % kLine == 0;
     const bool far = reread > 0 && !keeps && !by_image;
     const int64_t run = near ? kNearRun : far ? kLongRun : kRun;
     const int64_t most = reread > 1 && !keeps ? 2 * kGroup : kGroup;  // gradients need no bins
     group = innermost ? kGroup : std::clamp<int64_t>(run / s.spatial, 1, most);
-    if (keeps) group = std::min(group, kCache / bytes);
+    if (keeps) group = std::min(group, room / bytes);
     groups = (s.channels + group - 1) / group;
     if (!innermost) group = (s.channels + groups - 1) / groups;
     group = std::min(group, s.channels);
@@ -60,8 +64,7 @@ struct TilePlan {
     length = std::min(whole, std::min(kLongestStrip, kValues / group));
     if (s.spatial < length) length -= length % s.spatial;  // images in one piece
     tiles = ((whole + length - 1) / length) * (by_image ? s.batch : 1);
-    const bool shared = reread > 0 && groups == 1 && s.context_size() > kBlocks * kLongestStrip;
-    blocks = shared ? kBlocks : 1;
+    blocks = reread > 0 && groups == 1 && many ? kBlocks : 1;
   }
 
   int64_t first_tile(int64_t block) const { return tiles * block / blocks; }
