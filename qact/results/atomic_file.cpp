@@ -24,6 +24,35 @@ mode_t usual_mode() {
   return 0666 & ~mask;
 }
 
+const char* name_of(std::filesystem::file_type type) {
+  using enum std::filesystem::file_type;
+  switch (type) {
+    case directory:
+      return "a folder";
+    case symlink:
+      return "a symbolic link";
+    case block:
+    case character:
+      return "a device";
+    case fifo:
+      return "a FIFO";
+    case socket:
+      return "a socket";
+    default:
+      return "something else";
+  }
+}
+
+// A rename would put a file in the place of a device, too.
+void check_replaceable(const std::filesystem::path& path) {
+  std::error_code ignored;  // creating the file will say why
+  const auto type = std::filesystem::symlink_status(path, ignored).type();
+  using enum std::filesystem::file_type;
+  if (type == none || type == not_found || type == regular) return;
+  throw std::runtime_error("[atomic_file] expected a regular file to replace, got " +
+                           std::string(name_of(type)) + " (" + path.string() + ")");
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) fail("open the folder", folder);
@@ -35,7 +64,22 @@ void sync_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+std::filesystem::path destination(std::filesystem::path path) {
+  if (path.empty()) throw std::runtime_error("[atomic_file] expected the path of a file, got ''");
+  constexpr int kMostLinks = 40;  // as Linux
+  std::error_code ignored;
+  for (int links = 0; std::filesystem::is_symlink(path, ignored); ++links) {
+    if (links == kMostLinks) {
+      errno = ELOOP;
+      fail("follow the links of", path);
+    }
+    path = path.parent_path() / std::filesystem::read_symlink(path);
+  }
+  check_replaceable(path);
+  return path;
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(destination(path)) {
   std::string name = path_.string() + ".XXXXXX";
   file_ = mkostemp(name.data(), O_CLOEXEC);
   if (file_ < 0) fail("create a file beside", path_);
@@ -60,6 +104,7 @@ void AtomicFile::commit() {
   if (fchmod(file_, usual_mode()) != 0) fail("set the mode of", temporary_);
   if (fsync(file_) != 0) fail("sync", temporary_);
   close();
+  check_replaceable(path_);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to", path_);
   temporary_.clear();
   sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");

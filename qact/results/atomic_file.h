@@ -7,9 +7,13 @@
 
 namespace qact::results {
 
+// Where a file of this name is written: at the end of symbolic links. Throws where there is
+// something that is not a regular file.
+std::filesystem::path destination(std::filesystem::path path);
+
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);
+  explicit AtomicFile(const std::filesystem::path& path);
   // Without commit() the temporary file is removed and the old file, if any, stays.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <fstream>
 #include <iterator>
@@ -55,15 +56,68 @@ TEST(AtomicFile, HasTheUsualMode) {
   EXPECT_EQ(status.st_mode & 0777, 0644u);
 }
 
+// Why `path` is refused.
+std::string refusal(const std::filesystem::path& path) {
+  try {
+    AtomicFile file(path);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(AtomicFile, NamesTheFileThatCannotBeWritten) {
   const ScratchFolder scratch;
-  try {
-    write_atomically(scratch.path / "missing" / "file", "text");
-    FAIL() << "expected an error";
-  } catch (const std::runtime_error& error) {
-    EXPECT_NE(std::string(error.what()).find("missing/file"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("No such file"), std::string::npos) << error.what();
+  const std::string message = refusal(scratch.path / "missing" / "file");
+  EXPECT_NE(message.find("missing/file"), std::string::npos) << message;
+  EXPECT_NE(message.find("No such file"), std::string::npos) << message;
+  EXPECT_EQ(refusal(""), "[atomic_file] expected the path of a file, got ''");
+}
+
+TEST(AtomicFile, FollowsLinksToTheirEnd) {
+  namespace fs = std::filesystem;
+  const ScratchFolder scratch;
+  const fs::path folder = scratch.path / "folder", target = folder / "target";
+  fs::create_directory(folder);
+  fs::create_symlink("target", folder / "near");
+  fs::create_symlink("folder/near", scratch.path / "link");
+  for (const char* text : {"to a file that is not there yet", "to one that is"}) {
+    write_atomically(scratch.path / "link", text);
+    EXPECT_EQ(contents(target), text);
+    EXPECT_FALSE(fs::is_symlink(target));
   }
+  EXPECT_TRUE(fs::is_symlink(scratch.path / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder / "near"));
+  EXPECT_EQ(files_in(folder), 2u);
+  EXPECT_EQ(files_in(scratch.path), 2u);
+
+  fs::create_symlink("loop", scratch.path / "loop");
+  EXPECT_NE(refusal(scratch.path / "loop").find("follow the links of"), std::string::npos);
+}
+
+TEST(AtomicFile, ReplacesOnlyRegularFiles) {
+  namespace fs = std::filesystem;
+  const ScratchFolder scratch;
+  const fs::path folder = scratch.path / "folder", fifo = scratch.path / "fifo",
+                 device = scratch.path / "device", link = scratch.path / "link";
+  const std::string expected = "[atomic_file] expected a regular file to replace, got ";
+  fs::create_directory(folder);
+  EXPECT_EQ(refusal(folder), expected + "a folder (" + folder.string() + ")");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  fs::create_symlink("fifo", link);
+  EXPECT_EQ(refusal(fifo), expected + "a FIFO (" + fifo.string() + ")");
+  EXPECT_EQ(refusal(link), refusal(fifo));
+  EXPECT_TRUE(fs::is_fifo(fifo));
+  if (mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) {  // root alone may
+    EXPECT_EQ(refusal(device), expected + "a device (" + device.string() + ")");
+    EXPECT_TRUE(fs::is_character_file(device));
+  }
+
+  const fs::path late = scratch.path / "late";
+  AtomicFile file(late);
+  ASSERT_EQ(mkfifo(late.c_str(), 0600), 0);
+  EXPECT_THROW(file.commit(), std::runtime_error);
+  EXPECT_TRUE(fs::is_fifo(late));
 }
 
 }  // namespace
