@@ -34,11 +34,6 @@ struct Mean {
   }
 };
 
-bool is_among(const Score& score, const std::vector<std::string>& distortions) {
-  return score.severity == 0 ||
-         std::find(distortions.begin(), distortions.end(), score.distortion) != distortions.end();
-}
-
 double value_of(const Curve& curve, const Score& score, const std::string& metric) {
   if (metric != "drop") return score.value(metric);
   if (score.severity == 0) return 0;
@@ -125,11 +120,17 @@ Json by_curve(const std::vector<const Curve*>& curves, const Range& range) {
 
 }  // namespace
 
+bool is_among(const std::string& distortion, int severity,
+              const std::vector<std::string>& distortions) {
+  return severity == 0 ||
+         std::find(distortions.begin(), distortions.end(), distortion) != distortions.end();
+}
+
 double Curve::mean(const std::string& metric, int severity,
                    const std::vector<std::string>& distortions) const {
   Mean mean;
   for (const Score& score : scores) {
-    if (score.severity == severity && is_among(score, distortions)) {
+    if (score.severity == severity && is_among(score.distortion, score.severity, distortions)) {
       mean.add(value_of(*this, score, metric));
     }
   }
@@ -174,7 +175,7 @@ Course course(const Curve& curve, const std::string& metric,
   std::map<int, Mean> all;
   Course course;
   for (const Score& score : curve.scores) {
-    if (!is_among(score, distortions)) continue;
+    if (!is_among(score.distortion, score.severity, distortions)) continue;
     const double value = value_of(curve, score, metric);
     seeds[score.severity][score.seed].add(value);
     all[score.severity].add(value);

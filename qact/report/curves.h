@@ -44,6 +44,11 @@ struct Group {
   std::string slug(const std::string& chart) const;
 };
 
+// Whether `distortion` at this severity counts for a mean over `distortions`: undistorted images
+// always do.
+bool is_among(const std::string& distortion, int severity,
+              const std::vector<std::string>& distortions);
+
 // Groups in the order of the rows; curves by activation, batch statistics first.
 std::vector<Group> groups(const results::Rows& rows);
 

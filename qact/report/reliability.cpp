@@ -28,13 +28,14 @@ void add(const results::Row& row, std::vector<Bin>& bins) {
   }
 }
 
-// Of all distortions and seeds together.
-std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows,
+// Of all seeds and of the group's distortions together.
+std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows, const Group& group,
                                                     const std::string& which, int severity) {
   std::map<Setting, std::vector<Bin>> all;
   for (const results::Row& row : rows) {
     if (results::field<std::string>(row, "which") == which &&
-        results::field<int>(row, "severity") == severity) {
+        results::field<int>(row, "severity") == severity &&
+        is_among(results::field<std::string>(row, "distortion"), severity, group.distortions)) {
       add(row, all[results::setting_of(row)]);
     }
   }
@@ -136,7 +137,7 @@ std::vector<Block> diagrams(const results::Rows& rows, const Group& group,
   std::vector<Block> charts;
   for (const auto& kind : kKinds) {
     for (const int severity : std::set{0, group.most}) {
-      const auto bins = bins_by_setting(rows, kind.key, severity);
+      const auto bins = bins_by_setting(rows, group, kind.key, severity);
       std::vector<const Curve*> curves;
       Json values = Json::array();
       for (const Curve* curve : comparison.curves) {

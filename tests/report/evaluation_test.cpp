@@ -173,6 +173,27 @@ TEST(Evaluation, DrawsWhatRowsHold) {
   EXPECT_ANY_THROW(make_charts(rows));
 }
 
+// Images in the bins of the diagrams at severity 1.
+int64_t values_drawn(const results::Rows& rows) {
+  int64_t count = 0;
+  for (const Chart& chart : make_charts(rows)) {
+    if (chart.name != "cifar10_resnet18_reliability_top_1") continue;
+    for (const Json& value : chart.spec["data"]["values"]) count += value["values"].get<int64_t>();
+  }
+  return count;
+}
+
+TEST(Evaluation, DiagramsAreOfTheDistortionsThatTablesAreOf) {
+  results::Rows rows = some_rows();
+  for (const char* distortion : {"fog", "snow", "tone"}) {
+    rows.push_back(score_row("qact", "batch", distortion, 1, 0.8));
+    rows.back()["kind"] = "reliability";
+    rows.back()["which"] = "top";
+    rows.back()["bins"] = {{{"confidence", 0.9}, {"accuracy", 0.8}, {"count", 1000}}};
+  }
+  EXPECT_EQ(values_drawn(rows), 2000);
+}
+
 TEST(Csv, QuotesAndFlattens) {
   EXPECT_EQ(csv_of({{"data", {{"values", {{{"a", 1}, {"b", "x,\"y\""}}, {{"c", nullptr}}}}}}}),
             "a,b,c\n1,\"x,\"\"y\"\"\",\n,,\n");
