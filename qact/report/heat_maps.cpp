@@ -49,18 +49,20 @@ Chart heat_map(const std::string& name, const std::string& title, const std::str
   spec["width"] = 300;
   spec["height"] = {{"step", 19}};
   spec["data"] = {{"values", std::move(values)}};
-  spec["encoding"] = {{"x", x}, {"y", y}};
+  // The number covers its cell: both say the same to who points there.
+  spec["encoding"] = {{"x", x},
+                      {"y", y},
+                      {"tooltip",
+                       {{{"field", "distortion"}},
+                        {{"field", "severity"}},
+                        {{"field", "value"}, {"format", ".2f"}, {"title", title}}}}};
   // The number stays readable on every cell: dark ink with a thin light rim.
   spec["layer"] = {
       {{"mark", {{"type", "rect"}, {"cornerRadius", 1}}},
        {"encoding",
         {{"color",
-          {{"field", "value"}, {"type", "quantitative"}, {"scale", scale}, {"legend", nullptr}}},
-         {"tooltip",
-          {{{"field", "distortion"}},
-           {{"field", "severity"}},
-           {{"field", "value"}, {"format", ".2f"}, {"title", title}}}}}}},
-      {{"mark", {{"type", "text"}, {"fontSize", 10}, {"color", "#10151c"}, {"tooltip", nullptr}}},
+          {{"field", "value"}, {"type", "quantitative"}, {"scale", scale}, {"legend", nullptr}}}}}},
+      {{"mark", {{"type", "text"}, {"fontSize", 10}, {"color", "#10151c"}}},
        {"encoding",
         {{"text", {{"field", "value"}, {"type", "quantitative"}, {"format", ".1f"}}}}}}};
   return {name, caption, std::move(spec)};

@@ -194,6 +194,14 @@ TEST(Evaluation, DiagramsAreOfTheDistortionsThatTablesAreOf) {
   EXPECT_EQ(values_drawn(rows), 2000);
 }
 
+TEST(Evaluation, NumbersOfHeatMapsCanBePointedAt) {
+  for (const Chart& chart : make_charts(some_rows())) {
+    if (chart.name.find("heat") == std::string::npos) continue;
+    EXPECT_EQ(chart.spec["encoding"]["tooltip"].size(), 3u);
+    for (const Json& layer : chart.spec["layer"]) EXPECT_FALSE(layer["mark"].contains("tooltip"));
+  }
+}
+
 TEST(Csv, QuotesAndFlattens) {
   EXPECT_EQ(csv_of({{"data", {{"values", {{{"a", 1}, {"b", "x,\"y\""}}, {{"c", nullptr}}}}}}}),
             "a,b,c\n1,\"x,\"\"y\"\"\",\n,,\n");
