@@ -69,22 +69,27 @@ void set_columns(Json& spec, int columns, bool square) {
   spec["usermeta"]["squares"] = square;
 }
 
-Json severity_colour(const std::string& field, bool kept) {
-  Json domain = {0, 1, 2, 3, 4, 5};
-  Json range = {"#3b7dd8", "#3fa7b5", "#74b06a", "#d1a93a", "#dd7d3a", "#cf4545"};
+Json severity_colour(const std::string& field, const std::set<int>& severities, bool kept) {
+  static constexpr const char* kColours[] = {"#3b7dd8", "#3fa7b5", "#74b06a",
+                                             "#d1a93a", "#dd7d3a", "#cf4545"};
+  Json domain = Json::array(), range = Json::array();
+  for (const int severity : severities) {
+    domain.push_back(severity);
+    range.push_back(kColours[std::clamp(severity, 0, 5)]);
+  }
   if (kept) {
     domain.push_back("kept");
     range.push_back("#8d949e");
   }
+  const Json legend = {{"title", "severity"},
+                       {"orient", "bottom"},
+                       {"columns", domain.size()},
+                       {"symbolType", "stroke"},
+                       {"symbolStrokeWidth", 2.5}};
   return {{"field", field},
           {"type", "ordinal"},
           {"scale", {{"domain", domain}, {"range", range}}},
-          {"legend",
-           {{"title", "severity"},
-            {"orient", "bottom"},
-            {"columns", domain.size()},
-            {"symbolType", "stroke"},
-            {"symbolStrokeWidth", 2.5}}}};
+          {"legend", domain.size() > 1 ? legend : Json()}};
 }
 
 Json network_colour(const std::string& field, const std::vector<std::string>& names,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,8 @@ void set_columns(Json& spec, int columns, bool square);
 Json network_colour(const std::string& field, const std::vector<std::string>& names,
                     const std::vector<std::string>& labels);
 
-// Severities 0 to 5 as colours, blue to red; with `kept`, that word is one too, in grey.
-Json severity_colour(const std::string& field, bool kept);
+// Severities, of 0 to 5, as colours, blue to red; with `kept`, that word is one too, in grey.
+Json severity_colour(const std::string& field, const std::set<int>& severities, bool kept);
 
 // Two classes, told apart in grey too.
 inline constexpr const char* kClassColours[] = {"#3b82c4", "#e08a3c"};

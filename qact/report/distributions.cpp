@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -10,14 +12,17 @@ namespace qact::report {
 namespace {
 
 constexpr size_t kMostPanels = 9;
-constexpr size_t kBins = 30;  // at most: neurons of a dense layer have few values
+constexpr size_t kBars = 30;  // at most: neurons of a dense layer have few values
 constexpr int kAllChannels = -1;
 constexpr int kKept = -1;  // as severity: what was kept from training
 
+// Equal bins upwards of `low`.
 struct Histogram {
-  const results::Row* row;
   std::string layer, what;
   int layer_index, channel, severity;
+  double low, width;
+  std::vector<double> counts;
+  double below, total;  // with those outside the bins
 
   std::string panel() const {
     return channel == kAllChannels ? layer : layer + ", neuron " + std::to_string(channel);
@@ -25,35 +30,76 @@ struct Histogram {
 };
 
 Histogram read(const results::Row& row) {
-  return {&row,
-          results::field<std::string>(row, "layer"),
+  auto counts = results::field<std::vector<double>>(row, "counts");
+  const auto low = results::field<double>(row, "low"), high = results::field<double>(row, "high");
+  const double below = row.value("below", 0.0), above = row.value("above", 0.0);
+  const double total = std::accumulate(counts.begin(), counts.end(), below + above);
+  const double width = (high - low) / static_cast<double>(counts.size());
+  return {results::field<std::string>(row, "layer"),
           results::field<std::string>(row, "what"),
           results::field<int>(row, "layer_index"),
           results::field<int>(row, "channel"),
-          row.at("severity").is_null() ? kKept : results::field<int>(row, "severity")};
+          row.at("severity").is_null() ? kKept : results::field<int>(row, "severity"),
+          low,
+          width,
+          std::move(counts),
+          below,
+          total};
 }
 
-std::vector<int64_t> coarser(const std::vector<int64_t>& counts) {
-  const size_t merged = (counts.size() + kBins - 1) / kBins;
-  if (merged < 2 || counts.size() % merged != 0) return counts;
-  std::vector<int64_t> sums(counts.size() / merged, 0);
-  for (size_t b = 0; b < counts.size(); ++b) sums[b / merged] += counts[b];
-  return sums;
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+};
+
+// The bins that hold all but the outer thousandths of the values, and their neighbours.
+Range middle(const Histogram& h) {
+  size_t first = h.counts.size(), last = 0;
+  double before = h.below;
+  for (size_t b = 0; b < h.counts.size(); ++b) {
+    const double with = before + h.counts[b];
+    if (with > 0.001 * h.total && before < 0.999 * h.total) {
+      first = std::min(first, b > 0 ? b - 1 : 0);
+      last = std::min(b + 2, h.counts.size());
+    }
+    before = with;
+  }
+  if (first >= last) return {};
+  return {h.low + static_cast<double>(first) * h.width,
+          h.low + static_cast<double>(last) * h.width};
 }
 
-void add_values(const Histogram& histogram, Json& values) {
-  const results::Row& row = *histogram.row;
-  const auto counts = coarser(results::field<std::vector<int64_t>>(row, "counts"));
-  const auto low = results::field<double>(row, "low"), high = results::field<double>(row, "high");
-  const int64_t outside = row.value("below", int64_t{0}) + row.value("above", int64_t{0});
-  const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), outside));
-  if (total == 0) return;
-  const Json severity = histogram.severity == kKept ? Json("kept") : Json(histogram.severity);
-  const double width = (high - low) / static_cast<double>(counts.size());
-  for (size_t b = 0; b < counts.size(); ++b) {
-    values.push_back({{"panel", histogram.panel()},
-                      {"value", low + (static_cast<double>(b) + 0.5) * width},
-                      {"share", static_cast<double>(counts[b]) / total},
+// Of all severities: they share a panel's axis.
+std::map<std::string, Range> ranges(const std::vector<Histogram>& histograms) {
+  std::map<std::string, Range> all;
+  for (const Histogram& h : histograms) {
+    const Range own = middle(h);
+    Range& range = all[h.panel()];
+    range = {std::min(range.low, own.low), std::max(range.high, own.high)};
+  }
+  return all;
+}
+
+// The bins within the range, several to a bar where they are many.
+void add_values(const Histogram& h, const Range& range, Json& values) {
+  const size_t bins = h.counts.size();
+  const auto bin_at = [&](double value) {
+    return static_cast<size_t>(
+        std::clamp(std::round((value - h.low) / h.width), 0.0, static_cast<double>(bins)));
+  };
+  if (h.total == 0 || range.low >= range.high) return;
+  size_t first = bin_at(range.low), kept = bin_at(range.high) - first;
+  size_t merged = (kept + kBars - 1) / kBars;
+  if (merged > 1 && bins % merged != 0) merged = 1;
+  if (merged > 1) kept = (kept + merged - 1) / merged * merged;
+  first = std::min(first, bins - kept);
+  const Json severity = h.severity == kKept ? Json("kept") : Json(h.severity);
+  for (size_t b = first; b < first + kept; b += merged) {
+    const auto from = h.counts.begin() + static_cast<std::ptrdiff_t>(b);
+    const double count = std::accumulate(from, from + static_cast<std::ptrdiff_t>(merged), 0.0);
+    const double centre = static_cast<double>(b) + 0.5 * static_cast<double>(merged);
+    values.push_back({{"panel", h.panel()},
+                      {"value", h.low + centre * h.width},
+                      {"share", count / h.total},
                       {"severity", severity}});
   }
 }
@@ -78,13 +124,17 @@ Chart panels(const std::string& name, const std::string& title, const std::strin
     if (std::find(names.begin(), names.end(), h.panel()) == names.end()) names.push_back(h.panel());
   }
   names = some(names);
-  const bool kept = std::any_of(histograms.begin(), histograms.end(),
-                                [](const Histogram& h) { return h.severity == kKept; });
+  std::set<int> severities;
   Json values = Json::array();
+  auto range = ranges(histograms);
   for (const Histogram& h : histograms) {
-    if (std::find(names.begin(), names.end(), h.panel()) != names.end()) add_values(h, values);
+    if (std::find(names.begin(), names.end(), h.panel()) == names.end()) continue;
+    add_values(h, range[h.panel()], values);
+    severities.insert(h.severity);
   }
-  Json spec = chart(title + ", one line for each severity", Shape::full);
+  const bool kept = severities.erase(kKept) > 0;
+  Json spec =
+      chart(title + (severities.empty() ? "" : ", one line for each severity"), Shape::full);
   spec["data"] = {{"values", std::move(values)}};
   spec["facet"] = {{"field", "panel"}, {"type", "nominal"}, {"title", nullptr}, {"sort", names}};
   set_columns(spec, static_cast<int>(std::min<size_t>(3, names.size())), /*square=*/false);
@@ -109,7 +159,7 @@ Chart panels(const std::string& name, const std::string& title, const std::strin
           {"type", "quantitative"},
           {"title", nullptr},
           {"axis", {{"format", "%"}, {"tickCount", 3}}}}},
-        {"color", severity_colour("severity", kept)},
+        {"color", severity_colour("severity", severities, kept)},
         {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.9}}}, {"value", 0.08}}},
         {"tooltip",
          {{{"field", "severity"}},
@@ -121,9 +171,23 @@ Chart panels(const std::string& name, const std::string& title, const std::strin
 struct Kind {
   const char *what, *title;
 };
-constexpr Kind kKinds[] = {{"preactivation", "Pre-activations"},
-                           {"activation", "Activations"},
-                           {"context", "Contexts, in which values are ranked,"}};
+constexpr Kind kKinds[] = {
+    {"preactivation", "Pre-activations"}, {"activation", "Activations"}, {"context", "Contexts"}};
+
+// Rows hold contexts as training left them, whatever the mode makes of these.
+std::string use_of_contexts(const std::string& mode) {
+  if (mode == "tracked") return ", kept from training, in which values are ranked";
+  if (mode == "prior" || mode == "stream") return ", kept from training, which test images add to";
+  return ", kept from training; here values are ranked among the test images instead";
+}
+
+std::string caption_of(const Kind& kind, bool neurons, const std::string& mode,
+                       const std::string& distortion) {
+  std::string caption =
+      std::string(kind.title) + (neurons ? " of chosen neurons" : " of whole layers");
+  if (kind.what == std::string("context")) caption += use_of_contexts(mode);
+  return caption + (distortion.empty() ? "." : ", under " + distortion + ".");
+}
 
 }  // namespace
 
@@ -158,12 +222,10 @@ std::vector<Block> distributions(const results::Rows& rows) {
           if (h.severity > 0) distortion = row.value("distortion", "");
         }
         if (chosen.empty()) continue;
-        const std::string caption = std::string(kind.title) +
-                                    (neurons ? " of chosen neurons" : " of whole layers") +
-                                    (distortion.empty() ? "." : ", under " + distortion + ".");
         blocks.push_back(panels("distribution_" + std::to_string(number) + "_" + kind.what +
                                     (neurons ? "_neurons" : ""),
-                                kind.title, caption, chosen));
+                                kind.title, caption_of(kind, neurons, setting.mode, distortion),
+                                chosen));
       }
     }
   }

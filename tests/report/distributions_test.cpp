@@ -1,0 +1,92 @@
+// Histograms of neurons, drawn where their values are.
+#include <gtest/gtest.h>
+
+#include "qact/report/chart.h"
+#include "qact/report/page.h"
+
+namespace qact::report {
+namespace {
+
+results::Row histogram_row(const std::string& what, const std::string& mode,
+                           const results::Row& severity, const std::vector<double>& counts) {
+  return {{"kind", "histogram"},
+          {"activation", "qact"},
+          {"mode", mode},
+          {"distortion", "fog"},
+          {"severity", severity},
+          {"layer", "activation1"},
+          {"layer_index", 0},
+          {"what", what},
+          {"channel", 3},
+          {"low", -4},
+          {"high", 4},
+          {"counts", counts},
+          {"below", 0.5},
+          {"above", 0}};
+}
+
+// Fifty bins, nothing but in the middle ones.
+std::vector<double> narrow(double first) {
+  std::vector<double> counts(50, 0.0);
+  counts[24] = first;
+  counts[25] = 700.5;
+  counts[26] = 200.25;
+  return counts;
+}
+
+TEST(Distributions, ShowTheRangeThatHoldsTheValues) {
+  const auto charts = make_charts({histogram_row("context", "tracked", nullptr, narrow(98.75))});
+  ASSERT_EQ(charts.size(), 1u);
+  const Json& values = charts[0].spec["data"]["values"];
+  ASSERT_EQ(values.size(), 5u);  // with a neighbour to either side
+  EXPECT_NEAR(values[0]["value"].get<double>(), -4 + 23.5 * 0.16, 1e-12);
+  const std::vector<double> shares = {0, 0.09875, 0.7005, 0.20025, 0};
+  for (size_t b = 0; b < shares.size(); ++b) {
+    EXPECT_NEAR(values[b]["share"].get<double>(), shares[b], 1e-12) << b;
+  }
+}
+
+TEST(Distributions, OfAllSeveritiesHaveTheSameBars) {
+  results::Rows rows;
+  for (int severity = 0; severity < 2; ++severity) {
+    std::vector<double> counts(50, 1.5);
+    counts[0] = counts[49] = 0;
+    counts[10] += severity;
+    rows.push_back(histogram_row("preactivation", "batch", severity, counts));
+  }
+  const Json values = make_charts(rows)[0].spec["data"]["values"];
+  ASSERT_EQ(values.size(), 50u);
+  double share = 0;
+  for (size_t b = 0; b < 25; ++b) {
+    EXPECT_EQ(values[b]["value"], values[25 + b]["value"]);
+    share += values[b]["share"].get<double>();
+  }
+  EXPECT_NEAR(share, 72 / 72.5, 1e-12);  // half a value is below all bins
+}
+
+TEST(Distributions, LegendsListWhatIsDrawn) {
+  const auto colour = [](const results::Rows& rows) {
+    return make_charts(rows)[0].spec["spec"]["encoding"]["color"];
+  };
+  const Json kept = colour({histogram_row("context", "batch", nullptr, narrow(9))});
+  EXPECT_EQ(kept["scale"]["domain"], Json({"kept"}));
+  EXPECT_TRUE(kept["legend"].is_null());
+  const Json two = colour({histogram_row("activation", "batch", 0, narrow(9)),
+                           histogram_row("activation", "batch", 5, narrow(9))});
+  EXPECT_EQ(two["scale"]["domain"], Json({0, 5}));
+  EXPECT_EQ(two["legend"]["columns"], 2);
+}
+
+TEST(Distributions, SayWhatAModeDoesWithKeptContexts) {
+  const auto caption = [](const char* mode) {
+    return make_charts({histogram_row("context", mode, nullptr, narrow(9))})[0].caption;
+  };
+  EXPECT_EQ(caption("tracked"),
+            "Contexts of chosen neurons, kept from training, in which values are ranked.");
+  EXPECT_EQ(caption("batch"),
+            "Contexts of chosen neurons, kept from training; here values are ranked among the "
+            "test images instead.");
+}
+
+}  // namespace
+}  // namespace qact::report
