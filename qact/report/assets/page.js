@@ -3,6 +3,7 @@
   "use strict";
   const axisRoom = 64; // for the labels of the vertical axis
   const gap = 16; // between small multiples
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const actions = { export: true, source: false, compiled: false, editor: false };
 
   function fitted(name, width) {
@@ -29,6 +30,7 @@
         mode: "vega-lite",
         renderer: "svg",
         actions,
+        tooltip: { theme: dark.matches ? "dark" : "light" },
         downloadFileName: name,
       });
     } catch (error) {
@@ -44,6 +46,20 @@
   window.addEventListener("resize", () => {
     clearTimeout(timer);
     timer = setTimeout(() => stale().forEach(draw), 150);
+  });
+  dark.addEventListener("change", () => places.forEach(draw));
+
+  // Paper cannot be unfolded. The charts' menus are details, too, and not for paper.
+  let unfolded = [];
+  window.addEventListener("beforeprint", () => {
+    unfolded = [...document.querySelectorAll("details:not([open])")].filter(
+      (folded) => !folded.closest("[data-chart]"),
+    );
+    unfolded.forEach((folded) => (folded.open = true));
+  });
+  window.addEventListener("afterprint", () => {
+    unfolded.forEach((folded) => (folded.open = false));
+    unfolded = [];
   });
   // For whoever waits until all is drawn.
   Promise.all(places.map(draw)).then(() => {
