@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/text.h"
 #include "qact/corrupt/corrupt.h"
 #include "qact/corrupt/sheet.h"
 #include "qact/data/dataset.h"
@@ -47,8 +48,13 @@ fs::path rows_file(const fs::path& run) {
 
 results::Rows read_all(const std::vector<fs::path>& runs) {
   results::Rows rows;
+  std::set<fs::path> seen;
   for (const fs::path& run : runs) {
     const fs::path file = rows_file(run);
+    if (!seen.insert(fs::canonical(file)).second) {
+      std::fprintf(stderr, "qact: left out %s, which was given before\n", run.c_str());
+      continue;
+    }
     size_t torn = 0;
     results::Rows more = results::read_rows_so_far(file, torn);
     if (torn > 0) {
@@ -61,6 +67,56 @@ results::Rows read_all(const std::vector<fs::path>& runs) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;
+}
+
+// Where a run was trained, as the command that evaluated it has it: quoted for a shell.
+std::string trained_in(const results::Rows& rows, const results::Row& config) {
+  const std::string eval = "qact eval ";
+  const results::Row hash = config.value("model_hash", results::Row());
+  for (const results::Row& row : rows) {
+    if (row["kind"] != "scores" || row.value("model_hash", results::Row()) != hash) continue;
+    const std::string command = row.value("command", "");
+    if (!command.starts_with(eval)) continue;
+    return command.substr(eval.size(), command.find(" --") - eval.size());
+  }
+  return shell_command({config.value("run", "run")});
+}
+
+// Every setting of a config row spelt out: settings have the names of options.
+std::string train_command(const results::Row& config, const std::string& folder) {
+  std::vector<std::string> words;
+  const results::Row settings = config.value("config", results::Row::object());
+  for (const auto& [name, value] : settings.items()) {
+    const std::string option = "--" + name;
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (value.is_boolean()) {
+      words.push_back(option + "=" + text);
+    } else if (value.is_array() && !value.empty()) {
+      words.push_back(option);
+      for (const results::Row& entry : value) words.push_back(entry.dump());
+    } else if (!value.is_array() && !text.empty()) {
+      words.insert(words.end(), {option, text});
+    }
+  }
+  return "qact train --output " + folder + " " + shell_command(words);
+}
+
+std::string report_command(const ReportCommand& command) {
+  std::vector<std::string> words = {"qact", "report"};
+  for (const fs::path& run : command.runs) words.push_back(run.string());
+  words.insert(words.end(), {"-o", command.output.string(), "--title", command.title});
+  if (!command.figures.empty()) words.insert(words.end(), {"--figures", command.figures});
+  if (!command.data_dir.empty()) words.insert(words.end(), {"--data-dir", command.data_dir});
+  if (!command.sheet) words.emplace_back("--no-sheet");
+  return shell_command(words);
+}
+
+// Rows of `qact eval` name the command that made them; these are the ones before and after it.
+void add_commands(results::Rows& rows, const ReportCommand& command) {
+  for (results::Row& row : rows) {
+    if (row["kind"] == "config") row["command"] = train_command(row, trained_in(rows, row));
+  }
+  rows.push_back({{"kind", "report"}, {"command", report_command(command)}});
 }
 
 // One test image of the dataset under every distortion that its rows name.
@@ -106,6 +162,7 @@ void add_sheets(results::Rows& rows, const std::string& data_dir) {
 }
 
 void run_report(const ReportCommand& command) {
+  const fs::path output = results::destination(command.output);
   results::Rows rows = read_all(command.runs);
   if (command.sheet) add_sheets(rows, command.data_dir);
   const std::vector<report::Chart> charts = report::make_charts(rows);
@@ -119,9 +176,11 @@ void run_report(const ReportCommand& command) {
         "...), got only these kinds: " +
         list);
   }
+  const size_t drawn = rows.size();
+  add_commands(rows, command);
   if (!command.figures.empty()) report::write_charts(command.figures, rows);
-  if (command.output.has_parent_path()) fs::create_directories(command.output.parent_path());
-  results::write_atomically(command.output, report::make_page(command.title, rows));
+  if (output.has_parent_path()) fs::create_directories(output.parent_path());
+  results::write_atomically(output, report::make_page(command.title, rows));
   if (command.summary) {
     const std::vector<report::Group> groups = report::groups(rows);
     for (const report::Group& group : groups) {
@@ -129,7 +188,7 @@ void run_report(const ReportCommand& command) {
       for (const std::string& line : report::verdict(group)) std::printf("%s\n", line.c_str());
     }
   }
-  std::printf("%zu charts of %zu rows: the report is %s\n", charts.size(), rows.size(),
+  std::printf("%zu charts of %zu rows: the report is %s\n", charts.size(), drawn,
               command.output.c_str());
 }
 

@@ -9,6 +9,7 @@ import html.parser
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -74,7 +75,6 @@ def check(browser, page, folder, width):
 
 def make_pages(program, folder):
     """The toy's own page, and one of all kinds of rows that an evaluation writes."""
-    folder = pathlib.Path(folder)
     toy = ["toy", "--seeds", "1", "--steps", "2", "--contexts", "20", "--output", folder / "toy"]
     rows = folder / "rows.jsonl"
     made_up_rows.write(rows)
@@ -101,18 +101,75 @@ def check_errors(program, folder):
             yield f"report {name}: expected {message}, got {done.returncode}: {done.stderr}"
 
 
+def refused(program, folder, page):
+    done = subprocess.run([program, "report", folder / "rows.jsonl", "--no-sheet", "-o", page],
+                          capture_output=True, text=True, check=False)
+    return f"{done.returncode} {done.stderr}"
+
+
+def check_outputs(program, folder):
+    """Only a regular file gives way to a page, and links are followed."""
+    fifo, target, link = (folder / name for name in ("fifo", "target.html", "link.html"))
+    os.mkfifo(fifo)
+    for page, message in {fifo: "got a FIFO", folder: "got a folder", "": "got ''"}.items():
+        if not (got := refused(program, folder, page)).startswith("1 ") or message not in got:
+            yield f"report -o {page}: expected {message}, got {got}"
+    if not fifo.is_fifo():
+        yield "report -o replaced a FIFO"
+    link.symlink_to(target.name)
+    refused(program, folder, link)
+    if not link.is_symlink() or not target.is_file():
+        yield "report -o replaced a link, not its target"
+
+
+def check_commands(program, folder):
+    """The page says how to train, evaluate and draw again; a run given twice counts once."""
+    page, rows = folder / "commands.html", folder / "rows.jsonl"
+    arguments = ["report", rows, folder / "." / ".." / folder.name / "rows.jsonl", "--no-sheet",
+                 "-o", page]
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
+    if "which was given before" not in done.stderr:
+        yield f"a run given twice: expected a word about it, got {done.stderr}"
+    commands = re.findall(r"<code>(qact .*)</code>", page.read_text())
+    expected = ["qact eval runs/made-up",
+                "qact train --output runs/made-up --data 'a folder/' --epochs 3 --nesterov=true "
+                "--lr-steps 5 10 --weight-decay 0.0005"]
+    if commands[:-1] != expected or not commands[-1].startswith(f"qact report {rows} "):
+        yield f"expected the commands {expected} and qact report, got {commands}"
+    # Settings that the program takes: this run fails only for want of the data.
+    train = shlex.split(expected[1].replace("runs/made-up", str(folder / "run")))
+    done = subprocess.run([program, *train[1:]], capture_output=True, text=True, check=False)
+    if done.returncode != 1 or "a folder" not in done.stderr:
+        yield f"{expected[1]}: expected its options to be known, got {done.stderr}"
+
+
+def check_printing(browser, page, folder):
+    """What is folded is open on paper, but for the menus of charts."""
+    paper = folder / "paper.html"
+    text = page.read_text()
+    paper.write_text(text + "<script>dispatchEvent(new Event('beforeprint'))</script>")
+    document, console = open_page(browser, paper, folder, 800)
+    own = re.findall(r"<details( open[^>]*)?><summary>Configuration", document)
+    if console or own != [' open=""']:
+        yield f"printing: expected one open configuration, got {own} {console}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=pathlib.Path, help="the program qact")
     program = parser.parse_args().program
     names = (os.environ.get("QACT_BROWSER", ""), *NAMES)
     browser = next(filter(None, map(shutil.which, names)), None)
-    with tempfile.TemporaryDirectory() as folder:
-        faults = list(check_errors(program, pathlib.Path(folder)))
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        pages = make_pages(program, folder)
+        faults = [*check_errors(program, folder), *check_outputs(program, folder),
+                  *check_commands(program, folder)]
         # Chromium makes no window narrower than 500 pixels.
         faults += [f"{page.name} at {width} px: {fault}"
-                   for page in make_pages(program, folder) for width in (1200, 500) if browser
+                   for page in pages for width in (1200, 500) if browser
                    for fault in check(browser, page, folder, width)]
+        faults += check_printing(browser, pages[1], folder) if browser else []
     if browser is None and not faults:
         print(f"skipped: none of {', '.join(NAMES)} is here; apt-get install chromium gives one")
         return SKIPPED

@@ -13,7 +13,7 @@ def where(kind, activation, mode, **more):
     return {"kind": kind, "dataset": "mnist-small", "model": "lenet", "activation": activation,
             "placement": "early", "loss": "cross-entropy", "mode": mode, "adapt": "none",
             "classifier": "head", "seed": 0, "batch_size": 500, "n": 1000, "prior": None,
-            "command": "qact eval runs/made-up", **more}
+            "model_hash": "0" * 16, "command": "qact eval runs/made-up", **more}
 
 
 def scores(activation, mode, slope, chance):
@@ -61,8 +61,9 @@ def rows(each=2):
         yield from scores(activation, mode, slope, chance)
         yield plane(activation, mode, chance, each)
     yield from histograms("qact", "batch")
-    yield where("config", "qact", "batch", run="made-up", model_hash="0" * 16,
-                config={"epochs": 3, "name": "<&>"})
+    yield where("config", "qact", "batch", run="made-up",
+                config={"data": "a folder/", "data-dir": "", "epochs": 3, "nesterov": True,
+                        "lr-steps": [5, 10], "weight-decay": 0.0005})
 
 
 def write(path, each=2):
