@@ -81,6 +81,25 @@ Histogram context_histogram(const torch::Tensor& counts, double low, double high
   return out;
 }
 
+std::pair<double, double> context_range(const torch::Tensor& counts) {
+  const int64_t* const data = counts.data_ptr<int64_t>();
+  const double total = counts.sum().item<double>();
+  int first = core::kContextBins / 2, last = first - 1;
+  double before = 0;
+  for (int bin = 0; bin < core::kContextBins; ++bin) {
+    const double with = before + static_cast<double>(data[bin]);
+    if (with > 0.001 * total && before < 0.999 * total) {
+      if (last < first) first = bin;
+      last = bin;
+    }
+    before = with;
+  }
+  // The outermost bins have no end.
+  first = std::clamp(first, 1, core::kContextBins - 2);
+  last = std::clamp(last, first, core::kContextBins - 2);
+  return {core::context_edge(first), core::context_edge(last + 1)};
+}
+
 int64_t Pictures::samples() const { return std::min(options_.picture_samples, images_.count()); }
 
 Row Pictures::make(const char* kind) const {
@@ -150,7 +169,8 @@ void Pictures::add_contexts(const Model& model, const std::vector<Neuron>& neuro
     if (!found || neuron.site.kind != "qact") continue;
     auto* activation = (*found)->as<nn::QuantileActivation>();
     const torch::Tensor counts = activation->context[neuron.channel].to(torch::kCPU);
-    add_histogram(neuron, "context", nullptr, context_histogram(counts, -4, 4), NAN, NAN, 0);
+    const auto [low, high] = context_range(counts);
+    add_histogram(neuron, "context", nullptr, context_histogram(counts, low, high), NAN, NAN, 0);
   }
 }
 

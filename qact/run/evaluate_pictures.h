@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "qact/run/evaluate_neurons.h"
@@ -21,6 +22,9 @@ inline constexpr int kHistogramBins = 50;
 Histogram histogram(const torch::Tensor& values, double low, double high);
 // A neuron's kept context, of core/context.h's 256 bins, each spread evenly.
 Histogram context_histogram(const torch::Tensor& counts, double low, double high);
+
+// The edges of its bins that all but the outer thousandths of a context lie between.
+std::pair<double, double> context_range(const torch::Tensor& counts);
 
 // One distortion at all severities asked for, in one mode, with the first images of each. The
 // tsne row is the last of them: where it is, all are.

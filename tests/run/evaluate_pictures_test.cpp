@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <numeric>
 
+#include "qact/core/context.h"
 #include "qact/nn/quantile_activation.h"
 #include "qact/ops/context.h"
 
@@ -49,6 +51,28 @@ TEST(Pictures, ContextsBecomeEqualBins) {
   EXPECT_NEAR(total(found), 20000, 1);
   for (int b = 0; b < kHistogramBins; ++b) {
     EXPECT_NEAR(found.counts[b], plain.counts[b], 0.1 * plain.counts[b] + 120) << b;
+  }
+}
+
+TEST(Pictures, ContextsAreShownWhereTheirValuesAre) {
+  torch::manual_seed(2);
+  const torch::Tensor counts = ops::context_build(0.1 * torch::randn({20000, 1}) + 0.2)[0];
+  const auto [low, high] = context_range(counts);
+  int edges = 0;
+  for (int bin = 0; bin < core::kContextBins; ++bin) {
+    edges += low == core::context_edge(bin) || high == core::context_edge(bin);
+  }
+  EXPECT_EQ(edges, 2);
+  EXPECT_NEAR(low, 0.2 - 3.1 * 0.1, 0.03);
+  EXPECT_NEAR(high, 0.2 + 3.1 * 0.1, 0.06);
+  const Histogram h = context_histogram(counts, low, high);
+  EXPECT_LE(h.below + h.above, 0.002 * total(h));
+
+  // Of values in the outermost bins, which have no end, and of none.
+  for (const torch::Tensor& few : {ops::context_build(torch::full({4, 1}, 1e9))[0],
+                                   torch::zeros(core::kContextBins, torch::kLong)}) {
+    const auto [from, to] = context_range(few);
+    EXPECT_TRUE(std::isfinite(from) && std::isfinite(to) && from < to) << from << " " << to;
   }
 }
 
