@@ -83,7 +83,7 @@ inline void move_run(Stored* stored, Real* strip, int64_t size) {
   for (; i < size; ++i) move_value<kWay>(stored[i], strip[i]);
 }
 
-// Neighbouring channels of a place make a row; `pitch` is from strip to strip.
+// Neighbouring channels of a place make a row.
 template <class Stored>
 struct Rows {
   Stored* first;
@@ -95,6 +95,7 @@ struct Rows {
 // Rows lie too far apart for the hardware to look ahead.
 constexpr int64_t kRowsAhead = 32;
 
+// `pitch`: from strip to strip.
 template <Way kWay, class Stored, class Real>
 inline void move_rows(const Rows<Stored>& rows, Real* strips, int64_t pitch) {
   const auto each = [&](int64_t row, int64_t from) {

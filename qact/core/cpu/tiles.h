@@ -47,10 +47,8 @@ struct TilePlan {
     const bool converted = x.dtype == DType::bf16 || x.dtype == DType::f16;
     by_image =
         !innermost && s.spatial >= kRun && (reread == 0 || bytes > (converted ? kCache : kNear));
-    const bool many = s.context_size() > kBlocks * kLongestStrip;
     const int64_t room = innermost ? kPacked : kCache;
-    keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= room &&
-            !(innermost && many && s.channels <= kGroup);  // whose blocks are shared instead
+    keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= room;
     const bool near = keeps && reread > 1 && !converted && s.spatial % kLine == 0;
     const bool far = reread > 0 && !keeps && !by_image;
     const int64_t run = near ? kNearRun : far ? kLongRun : kRun;
@@ -64,7 +62,9 @@ struct TilePlan {
     length = std::min(whole, std::min(kLongestStrip, kValues / group));
     if (s.spatial < length) length -= length % s.spatial;  // images in one piece
     tiles = ((whole + length - 1) / length) * (by_image ? s.batch : 1);
-    blocks = reread > 0 && groups == 1 && many ? kBlocks : 1;
+    static_assert(kPacked <= 4 * kGroup * kBlocks * kLongestStrip);  // what is shared is not kept
+    const bool shared = reread > 0 && groups == 1 && s.context_size() > kBlocks * kLongestStrip;
+    blocks = shared ? kBlocks : 1;
   }
 
   int64_t first_tile(int64_t block) const { return tiles * block / blocks; }
@@ -219,7 +219,7 @@ class Strips {
       const int64_t run = even ? size - i : std::min(spatial - place, size - i);
       Stored* first = at<Stored>(group, tile, i);
       Real* strips = to + i;
-      if (view_.channel_stride == 1) {
+      if (view_.channel_stride == 1 && channels > 1) {
         move_rows<kWay>(Rows<Stored>{first, step, run, channels}, strips, pitch());
       } else {
         for (int64_t g = 0; g < channels; ++g) {
