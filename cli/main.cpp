@@ -36,9 +36,10 @@ bool output_arrived(const CLI::App& app) {
   const int reason = errno;
   if (flushed && !std::ferror(stdout)) return true;
   const auto commands = app.get_subcommands();
-  std::fprintf(stderr, "qact: [%s] expected to write to the standard output, could not: %s\n",
-               commands.empty() ? "help" : commands.front()->get_name().c_str(),
-               flushed ? "an earlier write failed" : std::generic_category().message(reason).c_str());
+  std::fprintf(
+      stderr, "qact: [%s] expected to write to the standard output, could not: %s\n",
+      commands.empty() ? "help" : commands.front()->get_name().c_str(),
+      flushed ? "an earlier write failed" : std::generic_category().message(reason).c_str());
   return false;
 }
 

@@ -8,6 +8,8 @@
 
 namespace qact::data {
 
+inline constexpr size_t kShortDigest = 16;  // hexadecimal digits that tell files apart
+
 // Of bytes that come piece by piece.
 class Digest {
  public:

@@ -1,6 +1,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "qact/report/comparisons.h"
@@ -28,17 +29,20 @@ void add(const results::Row& row, std::vector<Bin>& bins) {
   }
 }
 
-// Of all seeds and of the group's distortions together.
+// Of all seeds and of the group's distortions together; of rows for the same, the last one.
 std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows, const Group& group,
                                                     const std::string& which, int severity) {
-  std::map<Setting, std::vector<Bin>> all;
+  std::map<std::tuple<Setting, int64_t, std::string>, const results::Row*> last;
   for (const results::Row& row : rows) {
+    const auto distortion = results::field<std::string>(row, "distortion");
     if (results::field<std::string>(row, "which") == which &&
         results::field<int>(row, "severity") == severity &&
-        is_among(results::field<std::string>(row, "distortion"), severity, group.distortions)) {
-      add(row, all[results::setting_of(row)]);
+        is_among(distortion, severity, group.distortions)) {
+      last[{results::setting_of(row), results::field<int64_t>(row, "seed"), distortion}] = &row;
     }
   }
+  std::map<Setting, std::vector<Bin>> all;
+  for (const auto& [key, row] : last) add(*row, all[std::get<Setting>(key)]);
   return all;
 }
 

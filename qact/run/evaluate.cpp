@@ -33,7 +33,7 @@ Subject read_subject(const RunFolder& folder, const EvaluateOptions& options) {
                 ": the loss ", model.card.loss, " trains none, and none was fitted");
   }
   subject.card = model.card;
-  subject.hash = data::digest_of(path, "sha256").substr(0, 16);
+  subject.hash = data::digest_of(path, "sha256").substr(0, data::kShortDigest);
   return subject;
 }
 

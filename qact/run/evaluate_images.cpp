@@ -18,13 +18,11 @@ data::Split first(const data::Split& split, int64_t limit) {
   return limit > 0 && limit < split.count() ? split.slice(0, limit) : split;
 }
 
-constexpr size_t kHashLength = 16;
-
 std::string hash_of(const data::Split& split) {
   data::Digest digest;
   digest.add(split.pixels.data(), split.pixels.size());
   digest.add(split.labels.data(), split.labels.size() * sizeof(split.labels[0]));
-  return digest.hex().substr(0, kHashLength);
+  return digest.hex().substr(0, data::kShortDigest);
 }
 
 // Names and sizes; contents where a size says little.
@@ -53,11 +51,13 @@ TestImages::TestImages(const TestImagesOptions& options)
     : options_(options),
       opened_(data::open_dataset(options.data, data::data_folder(options.data_dir),
                                  {.resize = options.image_size, .crop = options.image_size})),
-      clean_(first(opened_.read({.part = data::Part::kTest}), options.limit)),
+      clean_(opened_.read({.part = data::Part::kTest})),
       frost_(std::make_shared<const corrupt::FrostTextures>(
           options.frost.empty() ? corrupt::FrostTextures::procedural()
                                 : corrupt::FrostTextures::from_folder(options.frost))),
-      clean_hash_(hash_of(clean_)) {}
+      clean_hash_(hash_of(clean_)) {
+  clean_ = first(clean_, options.limit);
+}
 
 void TestImages::check(const std::string& distortion, int severity) const {
   if (severity == 0) return;
@@ -68,19 +68,18 @@ void TestImages::check(const std::string& distortion, int severity) const {
   if (fs::exists(array_of(options_.official, distortion))) return;
   const std::string layout = opened_.dataset.name + "-c";
   const auto& sets = data::datasets();
-  const bool published = std::any_of(sets.begin(), sets.end(),
-                                     [&](const data::Dataset& d) { return d.name == layout; });
-  if (!published || !fs::is_directory(options_.official)) {
+  const auto set = std::find_if(sets.begin(), sets.end(),
+                                [&](const data::Dataset& d) { return d.name == layout; });
+  if (set == sets.end() || !fs::is_directory(options_.official)) {
     fail("eval", "expected a folder with ", distortion, ".npy",
-         published ? ", or in the layout of " : "", published ? layout : "", ", got ",
-         options_.official);
+         set == sets.end() ? "" : ", or in the layout of ", set == sets.end() ? "" : layout,
+         ", got ", options_.official);
   }
-  const data::Dataset& set = data::find_dataset(layout);
-  const auto& known = set.distortions;
+  const auto& known = set->distortions;
   if (std::find(known.begin(), known.end(), distortion) == known.end() ||
-      severity > set.severities) {
-    fail("eval", "expected one of the distortions of ", set.name, " at severities 1 to ",
-         set.severities, ", got ", distortion, " at ", severity);
+      severity > set->severities) {
+    fail("eval", "expected one of the distortions of ", set->name, " at severities 1 to ",
+         set->severities, ", got ", distortion, " at ", severity);
   }
 }
 
@@ -101,18 +100,17 @@ std::string TestImages::hash(const std::string& distortion, int severity) const 
   data::Digest digest;
   digest.add(clean_hash_.data(), clean_hash_.size());
   digest.add(files.data(), files.size());
-  return digest.hex().substr(0, kHashLength);
+  return digest.hex().substr(0, data::kShortDigest);
 }
 
 std::string TestImages::files_hash(const fs::path& path) const {
   const std::scoped_lock lock(lock_);
-  const auto [at, missing] = files_hash_.try_emplace(path);
-  if (missing && fs::exists(path)) {
-    data::Digest digest;
-    fs::is_directory(path) ? add_folder(path, digest) : digest.add_file(path);
-    at->second = digest.hex();
-  }
-  return at->second;
+  const auto known = files_hash_.find(path);
+  if (known != files_hash_.end()) return known->second;
+  if (!fs::exists(path)) return "";
+  data::Digest digest;
+  fs::is_directory(path) ? add_folder(path, digest) : digest.add_file(path);
+  return files_hash_[path] = digest.hex();
 }
 
 data::Split TestImages::read(const std::string& distortion, int severity) const {

@@ -106,6 +106,9 @@ Row Pictures::make(const char* kind) const {
   Row row = maker_.make(kind, mode_, "none", distortion_, 0);
   row["severity"] = nullptr;
   row["limit"] = samples();
+  const auto& severities = options_.severities;
+  row["data_hash"] =
+      images_.hash(distortion_, *std::max_element(severities.begin(), severities.end()));
   return row;
 }
 

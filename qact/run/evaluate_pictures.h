@@ -38,7 +38,6 @@ class Pictures {
         distortion_(std::move(distortion)),
         mode_(std::move(mode)) {}
 
-  const std::string& distortion() const { return distortion_; }
   results::Row tsne_row() const;  // without its results
   int64_t samples() const;        // of each severity
 

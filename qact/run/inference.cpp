@@ -254,10 +254,11 @@ Outputs infer(const Model& model, const data::Split& images, const Inference& ho
   try {
     return Pass(model, images, how, classifiers, advance).run();
   } catch (const c10::Error& error) {
-    const bool own = how.mode == "batch" || how.mode == "dataset";
-    if (!own || std::min(how.batch_size, images.count()) > 1) throw;
+    const bool dataset = how.mode == "dataset";
+    const int64_t least = dataset ? images.count() : std::min(how.batch_size, images.count());
+    if (!(dataset || how.mode == "batch") || least > 1) throw;
     image::fail("eval", "expected batches of 2 or more images in mode ", how.mode,
-                " for this network, got one image: the modes tracked, prior and augment take it (",
+                " for this network, got one image: tracked, prior, stream and augment take it (",
                 error.what_without_backtrace(), ")");
   }
 }

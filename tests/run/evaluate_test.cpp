@@ -206,7 +206,11 @@ TEST(Evaluate, TellsDataApartByItsContents) {
     options.official = write.folder.string();
     return evaluate(folder, options);
   };
+  options.pictures = true;
+  options.picture_samples = 10;
   const EvaluateResult first = rows_with_seed(0), other = rows_with_seed(1);
+  EXPECT_EQ(results::of_kind(results::read_rows(folder.results()), "tsne").size(),
+            2 * options.modes.size());
   EXPECT_EQ(evaluate(folder, options).made, 0u);
   ASSERT_EQ(first.rows.size(), other.rows.size());
   for (size_t i = 0; i < first.rows.size(); ++i) {
