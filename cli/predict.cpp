@@ -135,6 +135,9 @@ void setup_predict(CLI::App& app) {
   command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
   command->add_option("--momentum", o.inference.momentum, "Of stream");
   command->add_option("--copies", o.inference.copies, "Augmented copies of a picture in augment");
+  command->add_flag("--flip", o.inference.augmentation.flip,
+                    "Mirror half of the copies, as training with crop-flip does");
+  command->add_option("--seed", o.inference.seed, "Of the copies");
   command->add_option("--classifier", o.classifier,
                       "head, quantile or logistic; without: the first that the model has");
   command->add_option("--top", o.top, "Classes to print for each picture")->check(at_least(1));

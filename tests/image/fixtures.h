@@ -17,7 +17,7 @@ inline std::vector<uint8_t> bytes_of_file(const std::string& path) {
 }
 
 inline std::vector<uint8_t> fixture(const std::string& name) {
-  return bytes_of_file(std::string(QACT_TEST_FIXTURES) + "/" + name);
+  return bytes_of_file(QACT_TEST_FIXTURES "/" + name);
 }
 
 struct Array {
