@@ -26,20 +26,6 @@ struct EvalCommand {
   bool json = false;
 };
 
-template <class Items>
-std::string joined(const Items& items) {
-  std::string text;
-  for (const auto& item : items) {
-    if (!text.empty()) text += ',';
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(item)>>) {
-      text += std::to_string(item);
-    } else {
-      text += item;
-    }
-  }
-  return text;
-}
-
 std::string plain(double number) { return nlohmann::json(number).dump(); }
 
 // What is left to the run named: its classifiers, the distortions of its images' size, and of
@@ -63,10 +49,10 @@ std::string full_command(const run::EvaluateOptions& o, const std::string& run) 
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {name, value});
   };
-  add("--modes", joined(o.modes));
-  add("--classifiers", joined(o.classifiers));
-  add("--distortions", joined(o.distortions));
-  add("--severities", joined(o.severities));
+  add("--modes", joined(o.modes, ","));
+  add("--classifiers", joined(o.classifiers, ","));
+  add("--distortions", joined(o.distortions, ","));
+  add("--severities", joined(o.severities, ","));
   add("--batch-size", std::to_string(o.inference.batch_size));
   add("--prior", plain(o.inference.prior));
   add("--momentum", plain(o.inference.momentum));

@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
+#include "cli/text.h"
 #include "cli/whole_number.h"
 #include "qact/run/run_folder.h"
 
@@ -69,9 +70,8 @@ void print_json(const std::vector<run::Prediction>& predictions) {
 std::vector<std::filesystem::path> find_pictures(const std::vector<std::string>& inputs) {
   const auto pictures = run::list_pictures(inputs);
   if (!pictures.empty()) return pictures;
-  std::string searched;
-  for (const std::string& input : inputs) searched += (searched.empty() ? "" : ", ") + input;
-  throw std::runtime_error("[predict] expected PNG or JPEG pictures, got none in " + searched);
+  throw std::runtime_error("[predict] expected PNG or JPEG pictures, got none in " +
+                           joined(inputs, ", "));
 }
 
 run::Model read_model(const std::string& path) {

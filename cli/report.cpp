@@ -169,12 +169,10 @@ void run_report(const ReportCommand& command) {
   if (charts.empty()) {
     std::set<std::string> kinds;
     for (const results::Row& row : rows) kinds.insert(row["kind"].get<std::string>());
-    std::string list;
-    for (const std::string& kind : kinds) list += (list.empty() ? "" : ", ") + kind;
     throw std::runtime_error(
         "[report] expected rows to draw (scores, tsne, histogram, toy_score, "
         "...), got only these kinds: " +
-        list);
+        joined(kinds, ", "));
   }
   const size_t drawn = rows.size();
   add_commands(rows, command);

@@ -66,12 +66,13 @@ class Pass {
     if (!model_.classifiers.empty()) {
       nn::QuantileClassifier quantile = fitted().quantile;
       unchanged_classifier.emplace(*quantile);
+      nn::set_context_mode(*quantile, classifier_mode(), how_.prior);
+      nn::set_context_momentum(*quantile, how_.momentum);
     }
     nn::set_context_mode(network, context_mode(how_.mode), how_.prior);
     if (how_.mode == "dataset") adopt_dataset();
     network.eval();
     nn::set_context_momentum(network, how_.momentum);
-    set_classifier();
     if (how_.mode == "augment") {
       for (int64_t i = 0; i < images_.count(); ++i) predict_copies(i);
     } else {
@@ -90,13 +91,6 @@ class Pass {
  private:
   std::vector<std::pair<int64_t, int64_t>> batches() const {
     return batches_of(images_.count(), how_.batch_size);
-  }
-
-  void set_classifier() const {
-    if (model_.classifiers.empty()) return;
-    nn::QuantileClassifier quantile = fitted().quantile;
-    nn::set_context_mode(*quantile, classifier_mode(), how_.prior);
-    nn::set_context_momentum(*quantile, how_.momentum);
   }
 
   // A dataset's own statistics are those of one large batch.
