@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 qact = torch.ops.qact
 
@@ -82,6 +84,46 @@ def test_second_derivatives_are_refused(name):
     (grad,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match=f"qact::{name}_backward is not implemented"):
         grad.sum().backward()
+
+
+def squares(x, vectors):
+    return qact.quantile_layer(x, *vectors)[0].square().mul(torch.arange(1.0, 21)[:, None]).sum()
+
+
+def test_layer_has_a_place_in_the_graph():
+    x, vectors = torch.randn(20, 3), [torch.rand(3).add(0.5) for _ in range(4)]
+    leaves = [t.clone().requires_grad_() for t in (x, *vectors)]
+    squares(leaves[0], leaves[1:]).backward()
+    expected = [t.grad for t in leaves]
+    assert torch.equal(torch.func.grad(squares)(x, vectors), expected[0])
+    for leaf in leaves:
+        leaf.grad = None
+    checkpoint(squares, leaves[0], leaves[1:], use_reentrant=False).backward(retain_graph=True)
+    assert all(torch.equal(leaf.grad, grad) for leaf, grad in zip(leaves, expected))
+    loss = squares(leaves[0], leaves[1:])
+    (only,) = torch.autograd.grad(loss, leaves[3], retain_graph=True)
+    assert torch.equal(only, expected[3])
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+def test_layer_refuses_tensors_changed_since_and_tangents():
+    x, weight = torch.randn(20, 3), torch.ones(3, requires_grad=True)
+    y, stats, _ = qact.quantile_layer(x, weight)
+    stats.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match=r"\[quantile_layer\] .*tangent"):
+        qact.quantile_layer(forward_ad.make_dual(x, x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_gradients_of_vectors_have_their_types(dtype):
+    x, quantiles = torch.randn(20, 3), torch.randn(3, 10, dtype=torch.float64).sort(1).values
+    vectors = [torch.rand(3).to(dtype).requires_grad_() for _ in range(4)]
+    for y in (qact.quantile_layer(x, *vectors)[0], qact.quantile_apply(x, quantiles, *vectors)):
+        assert all(g.dtype == dtype for g in torch.autograd.grad(y.square().sum(), vectors))
 
 
 def test_a_kept_context_ranks_a_single_sample():

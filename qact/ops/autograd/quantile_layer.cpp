@@ -1,64 +1,113 @@
 #include "qact/ops/quantile_layer.h"
 
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/library.h>
 
-#include "qact/ops/autograd/affine.h"
+#include <array>
+#include <mutex>
+#include <type_traits>
+
+#include "qact/ops/border.h"
 
 namespace qact::ops {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::Variable;
+using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-class Layer : public torch::autograd::Function<Layer> {
+// The layer in autograd's graph, made as torch makes the nodes of its own operators: with
+// torch::autograd::Function, which keeps numbers in a map of strings and looks tensors up in hash
+// tables, a step of a small layer takes a fifth longer.
+class LayerNode : public torch::autograd::Node {
  public:
-  static variable_list forward(AutogradContext* context, const Variable& x,
-                               const MaybeTensor& weight_in, const MaybeTensor& bias_in,
-                               const MaybeTensor& weight_out, const MaybeTensor& bias_out,
-                               double eps, int64_t levels, double bound, double positive_share,
-                               double bandwidth, std::string_view algorithm, bool track) {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    auto [y, level, density, stats, kept] =
-        quantile_layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                               positive_share, bandwidth, algorithm, track, /*need_density=*/true);
-    context->save_for_backward({x, level, density, stats, weight_in.value_or(at::Tensor()),
-                                weight_out.value_or(at::Tensor())});
-    context->saved_data["eps"] = eps;
-    context->saved_data["levels"] = levels;
-    save_types(context, {weight_in, bias_in, weight_out, bias_out});
-    context->mark_non_differentiable({stats, kept});
-    context->set_materialize_grads(false);  // nobody reads theirs
-    return {y, stats, kept};
+  using Saved = std::array<SavedVariable, 6>;
+
+  LayerNode(Saved saved, double eps, int64_t levels)
+      : saved_(std::move(saved)), eps_(eps), levels_(levels) {}
+
+  std::string name() const override { return "QuantileLayerBackward"; }
+
+  void release_variables() override {
+    const std::lock_guard lock(mutex_);
+    for (SavedVariable& tensor : saved_) tensor.reset_data();
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    if (!grads[0].defined()) return variable_list(12);
+ private:
+  variable_list apply(variable_list&& grads) override {
+    variable_list out(5);
+    if (!grads[0].defined()) return out;
+    const auto [x, level, density, stats, weight_in, weight_out] = unpack();
     // Only a gradient of the gradient needs autograd to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> unwatched;
     if (!at::GradMode::is_enabled()) unwatched.emplace();
-    const variable_list saved = context->get_saved_variables();
     auto [grad_x, affine] = quantile_layer_backward(
-        grads[0], saved[0], saved[1], saved[2], saved[3], maybe(saved[4]), maybe(saved[5]),
-        context->saved_data["eps"].toDouble(), context->saved_data["levels"].toInt());
-    const auto vectors = split_gradient(context, affine);
-    return {grad_x, vectors[0], vectors[1], vectors[2], vectors[3], {}, {}, {}, {}, {}, {}, {}};
+        grads[0], x, level, density, stats, maybe(weight_in), maybe(weight_out), eps_, levels_);
+    out[0] = std::move(grad_x);
+    for (int i = 0; i < 4; ++i) {  // the engine casts a row to its vector's type
+      if (task_should_compute_output(i + 1)) out[i + 1] = affine.select(0, i);
+    }
+    return out;
   }
+
+  // Under autograd's eyes: a checkpoint computes its tensors anew in here.
+  std::array<at::Tensor, 6> unpack() {
+    const std::lock_guard lock(mutex_);
+    std::array<at::Tensor, 6> out;
+    for (size_t i = 0; i < out.size(); ++i) out[i] = saved_[i].unpack(getptr());
+    return out;
+  }
+
+  Saved saved_;
+  double eps_;
+  int64_t levels_;
 };
+
+template <class... Tensors>
+LayerNode::Saved save(const Tensors&... tensors) {
+  return {SavedVariable(tensors, /*is_output=*/false)...};
+}
+
+// Nodes are counted by std::shared_ptr up to torch 2.12, and by themselves since.
+template <class Node, class... Arguments>
+auto make_node(Arguments&&... arguments) {
+  if constexpr (std::is_base_of_v<c10::intrusive_ptr_target, Node>) {
+    return c10::make_intrusive<Node>(std::forward<Arguments>(arguments)...);
+  } else {
+    return std::shared_ptr<Node>(new Node(std::forward<Arguments>(arguments)...),
+                                 [](auto* node) { deleteNode(node); });
+  }
+}
+
+template <class... Tensors>
+void refuse_tangents(const Tensors&... inputs) {
+  TORCH_CHECK_NOT_IMPLEMENTED((!torch::autograd::isFwGradDefined(inputs) && ...),
+                              "[quantile_layer] expected tensors without tangents, got some: "
+                              "there is no differentiation in forward mode");
+}
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
     double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
-  if (wants_gradient(x, {weight_in, bias_in, weight_out, bias_out})) {
-    variable_list out = Layer::apply(x, weight_in, bias_in, weight_out, bias_out, eps, levels,
-                                     bound, positive_share, bandwidth, algorithm, track);
-    return {out[0], out[1], out[2]};
+  refuse_tangents(x, weight_in, bias_in, weight_out, bias_out);
+  std::optional<at::AutoDispatchBelowADInplaceOrView> unwatched(std::in_place);
+  if (!torch::autograd::compute_requires_grad(x, weight_in, bias_in, weight_out, bias_out)) {
+    return quantile_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
+                          positive_share, bandwidth, algorithm, track);
   }
-  at::AutoDispatchBelowADInplaceOrView guard;
-  return quantile_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                        positive_share, bandwidth, algorithm, track);
+  auto [y, level, density, stats, kept] =
+      quantile_layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
+                             positive_share, bandwidth, algorithm, track, /*need_density=*/true);
+  unwatched.reset();
+  const auto node =
+      make_node<LayerNode>(save(x, level, density, stats, weight_in, weight_out), eps, levels);
+  node->set_next_edges(
+      torch::autograd::collect_next_edges(x, weight_in, bias_in, weight_out, bias_out));
+  torch::autograd::set_history(y, node);
+  return {std::move(y), std::move(stats), std::move(kept)};
 }
 
 }  // namespace
