@@ -1,7 +1,10 @@
 #include "qact/ops/border.h"
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
@@ -41,19 +44,28 @@ bool floating(const at::Tensor& x) {
 // Whether dimensions 2.. are one run of places with a single stride, which it returns.
 bool one_stride(const at::Tensor& x, int64_t& stride) {
   stride = 1;
+  const at::IntArrayRef sizes = x.sizes(), strides = x.strides();
   int64_t places = 0;  // of the dimensions so far, 0 before the first
   for (int64_t d = x.dim() - 1; d >= 2; --d) {
-    if (x.size(d) == 1) continue;
+    if (sizes[d] == 1) continue;
     if (places == 0) {
-      stride = x.stride(d);
-      places = x.size(d);
-    } else if (x.stride(d) == stride * places) {
-      places *= x.size(d);
+      stride = strides[d];
+      places = sizes[d];
+    } else if (strides[d] == stride * places) {
+      places *= sizes[d];
     } else {
       return false;
     }
   }
   return true;
+}
+
+c10::DispatchKeySet backend_of(const at::Tensor& x) {
+  return c10::DispatchKeySet(x.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
+}
+
+c10::Allocator* allocator_of(const at::Tensor& x) {
+  return x.is_cuda() ? at::detail::getCUDAHooks().getCUDADeviceAllocator() : c10::GetCPUAllocator();
 }
 
 }  // namespace
@@ -120,6 +132,16 @@ void check_positive(const char* op, const char* name, double value) {
               " > 0, got ", value);
 }
 
+at::Tensor empty_beside(const at::Tensor& x, at::IntArrayRef sizes, at::ScalarType type) {
+  return at::detail::empty_generic(sizes, allocator_of(x), backend_of(x), type, std::nullopt);
+}
+
+at::Tensor empty_as(const at::Tensor& x) {
+  if (!x.is_non_overlapping_and_dense()) return at::empty_like(x);
+  return at::detail::empty_strided_generic(x.sizes(), x.strides(), allocator_of(x), backend_of(x),
+                                           x.scalar_type());
+}
+
 bool folds(const at::Tensor& x) {
   int64_t stride = 1;
   return one_stride(x, stride);
@@ -128,16 +150,16 @@ bool folds(const at::Tensor& x) {
 Folded fold(const at::Tensor& x) {
   Folded out;
   int64_t stride = 1;
-  out.tensor = one_stride(x, stride) ? x : x.contiguous();
-  one_stride(out.tensor, stride);
+  const bool taken = one_stride(x, stride);
+  out.tensor = taken ? x : x.contiguous();
   out.shape = {x.size(0), x.size(1), x.numel() / (x.size(0) * x.size(1))};
   out.view = {out.tensor.data_ptr(), dtype_of(x), out.tensor.stride(0), out.tensor.stride(1),
-              stride};
+              taken ? stride : 1};
   return out;
 }
 
 Output::Output(const at::Tensor& like)
-    : result_(at::empty_like(like)),
+    : result_(empty_as(like)),
       folded_(fold(folds(result_) ? result_ : at::empty(like.sizes(), like.options()))) {}
 
 at::Tensor Output::take() const {

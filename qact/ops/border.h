@@ -39,6 +39,12 @@ void check_channels(const char* op, const char* name, const MaybeTensor& vector,
 void check_like(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& x);
 void check_positive(const char* op, const char* name, double value);
 
+// Tensors of no value yet on x's device, the second with the layout that empty_like gives. They
+// come straight from the allocator: a kernel's own tensors concern nobody else, and the dispatcher
+// would take longer than a small layer's memory.
+at::Tensor empty_beside(const at::Tensor& x, at::IntArrayRef sizes, at::ScalarType type);
+at::Tensor empty_as(const at::Tensor& x);
+
 // A tensor as batch x channels x spatial. Most layouts are taken as they are; one whose
 // spatial dimensions do not fold into a single stride is copied, so the tensor is kept.
 struct Folded {

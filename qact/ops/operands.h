@@ -22,10 +22,8 @@ struct LayerOperands {
         weight_out(fold_vector(w2)),
         bias_out(fold_vector(b2)) {
     const int64_t channels = x.size(1);
-    const auto options = x.options();
     const auto table = [&](bool wanted, int64_t columns, at::ScalarType type) {
-      return wanted ? at::empty({channels, columns}, options.dtype(type))
-                    : at::empty({0}, options.dtype(type));
+      return wanted ? empty_beside(x, {channels, columns}, type) : empty_beside(x, {0}, type);
     };
     level = table(true, x.numel() / channels, at::kByte);
     stats = table(true, core::kLayerStats, at::kDouble);

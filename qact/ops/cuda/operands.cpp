@@ -1,6 +1,7 @@
 #include "qact/ops/cuda/operands.h"
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
 namespace qact::ops {
@@ -8,8 +9,8 @@ namespace qact::ops {
 CudaStream cuda_stream(const at::Tensor& on, size_t scratch_bytes) {
   CudaStream out;
   if (scratch_bytes > 0) {
-    out.scratch = at::empty({static_cast<int64_t>(scratch_bytes)}, on.options().dtype(at::kByte));
-    out.stream.scratch = out.scratch.data_ptr();
+    out.scratch = c10::cuda::CUDACachingAllocator::get()->allocate(scratch_bytes);
+    out.stream.scratch = out.scratch.get();
   }
   out.stream.handle = c10::cuda::getCurrentCUDAStream(on.device().index()).stream();
   return out;
@@ -27,7 +28,7 @@ Folded fold_alike(const at::Tensor& tensor, const Folded& like) {
   return fold(copy.copy_(tensor));
 }
 
-CudaOutput::CudaOutput(const at::Tensor& like, const Folded& in) : result_(at::empty_like(like)) {
+CudaOutput::CudaOutput(const at::Tensor& like, const Folded& in) : result_(empty_as(like)) {
   if (folds(result_)) folded_ = fold(result_);
   if (!folds(result_) || !core::cuda::alike(in.shape, folded_.view, in.view)) {
     folded_ = fold(at::empty_strided(in.tensor.sizes(), in.tensor.strides(), like.options()));

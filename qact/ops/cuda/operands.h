@@ -11,7 +11,7 @@ namespace qact::ops {
 // The current stream of a tensor's device, with scratch memory that lives as long as the
 // allocator knows it is in use there.
 struct CudaStream {
-  at::Tensor scratch;
+  at::DataPtr scratch;
   core::cuda::Stream stream;
 };
 CudaStream cuda_stream(const at::Tensor& on, size_t scratch_bytes = 0);

@@ -50,7 +50,7 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
   const ApplyOperands operands(fold_readable(x), quantiles, scale, shift, out_scale);
   const Folded grad = fold_alike(grad_y, operands.x);
   const CudaOutput grad_x(x, operands.x);
-  at::Tensor affine = at::empty({4, x.size(1)}, x.options().dtype(at::kFloat));
+  at::Tensor affine = empty_beside(x, {4, x.size(1)}, at::kFloat);
   core::QuantileApplyBackward call;
   operands.fill(call);
   call.bandwidth = bandwidth;

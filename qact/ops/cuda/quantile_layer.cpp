@@ -62,7 +62,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   const Folded in = fold_readable(x), grad = fold_alike(grad_y, in);
   const CudaOutput grad_x(x, in);
   const LayerSaved saved(level, density, stats, weight_in, weight_out);
-  at::Tensor affine = at::empty({4, x.size(1)}, x.options().dtype(at::kFloat));
+  at::Tensor affine = empty_beside(x, {4, x.size(1)}, at::kFloat);
   core::LayerBackward call;
   call.levels = static_cast<int>(levels);
   call.eps = eps;
