@@ -45,16 +45,17 @@ void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
 
 namespace {
 
-// running += momentum * (factor * column - running), in one loop: for a vector of this size
-// every operator of torch costs more than its arithmetic.
-void keep(at::Tensor& running, const at::Tensor& column, double factor, double momentum) {
+// running += momentum * (factor * stats[:, column] - running), in one loop: for a vector of this
+// size every operator of torch costs more than its arithmetic.
+void keep(at::Tensor& running, const at::Tensor& stats, int64_t column, double factor,
+          double momentum) {
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, running.scalar_type(), "layer_track", [&] {
-        const auto value = column.accessor<double, 1>();
+        const auto value = stats.accessor<double, 2>();
         auto kept = running.accessor<scalar_t, 1>();
         for (int64_t c = 0; c < kept.size(0); ++c) {
           const double last = static_cast<double>(kept[c]);
-          kept[c] = static_cast<scalar_t>(last + momentum * (factor * value[c] - last));
+          kept[c] = static_cast<scalar_t>(last + momentum * (factor * value[c][column] - last));
         }
       });
 }
@@ -64,10 +65,10 @@ void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at
                const at::Tensor& batch, double momentum, double n, double values) {
   check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
   const double unbiased = n / (n - 1);
-  keep(mean_in, stats.select(1, 0), 1, momentum);
-  keep(var_in, stats.select(1, 1), unbiased, momentum);
-  keep(mean_out, stats.select(1, 2), 1, momentum);
-  keep(var_out, stats.select(1, 3), unbiased, momentum);
+  keep(mean_in, stats, 0, 1, momentum);
+  keep(var_in, stats, 1, unbiased, momentum);
+  keep(mean_out, stats, 2, 1, momentum);
+  keep(var_out, stats, 3, unbiased, momentum);
   const double kept = (1 - momentum) * values, added = momentum * values;
   check_context_blend(context, kept, batch, added);
   const at::Tensor rows = context.contiguous(), batch_rows = batch.contiguous();
@@ -76,7 +77,7 @@ void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at
       {rows.size(0), counts, kept, batch_rows.const_data_ptr<int64_t>(), added, counts},
       cpu_execution());
   if (!rows.is_same(context)) context.copy_(rows);
-  batches.add_(1);
+  ++*batches.data_ptr<int64_t>();
 }
 
 void track_meta(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,

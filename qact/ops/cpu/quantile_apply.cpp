@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
+#include "qact/ops/cpu/affine.h"
 #include "qact/ops/operands.h"
 
 namespace qact::ops {
@@ -36,15 +37,15 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
   const ApplyOperands operands(fold(x), quantiles, scale, shift, out_scale);
   const Folded grad = fold(grad_y);
   const Output grad_x(x);
-  at::Tensor affine = at::empty({x.size(1), 4}, x.options().dtype(at::kDouble));
+  std::vector<double> affine(4 * x.size(1));
   core::QuantileApplyBackward call;
   operands.fill(call);
   call.bandwidth = bandwidth;
   call.grad_y = grad.view;
   call.grad_x = grad_x.view();
-  call.grad_affine = affine.data_ptr<double>();
+  call.grad_affine = affine.data();
   core::quantile_apply_backward(call, cpu_execution());
-  return {grad_x.take(), affine.t().to(table_type(x)).contiguous()};
+  return {grad_x.take(), affine_rows(affine, x)};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
+#include "qact/ops/cpu/affine.h"
 #include "qact/ops/operands.h"
 
 namespace qact::ops {
@@ -44,7 +45,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   const Folded in = fold(x), grad = fold(grad_y);
   const Output grad_x(x);
   const LayerSaved saved(level, density, stats, weight_in, weight_out);
-  at::Tensor affine = at::empty({x.size(1), 4}, x.options().dtype(at::kDouble));
+  std::vector<double> affine(4 * x.size(1));
   core::LayerBackward call;
   call.levels = static_cast<int>(levels);
   call.eps = eps;
@@ -53,9 +54,9 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   call.x = in.view;
   saved.fill(call);
   call.grad_x = grad_x.view();
-  call.grad_affine = affine.data_ptr<double>();
+  call.grad_affine = affine.data();
   core::layer_backward(call, cpu_execution());
-  return {grad_x.take(), affine.t().to(table_type(x)).contiguous()};
+  return {grad_x.take(), affine_rows(affine, x)};
 }
 
 }  // namespace
