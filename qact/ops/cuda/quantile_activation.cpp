@@ -119,7 +119,7 @@ at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
                            double positive_share) {
   constexpr const char* kOp = "quantiles";
   check_values(kOp, x);
-  const core::Quantile quantile = check_quantile(kOp, levels, bound, positive_share);
+  check_quantile(kOp, levels, bound, positive_share);
   const c10::cuda::CUDAGuard guard(x.device());
   const at::Tensor rows = by_channel(x).to(at::kDouble);
   const at::Tensor ends = at::stack(
