@@ -44,7 +44,8 @@ struct Root {
 
 template <class Limit>
 struct RefineSpace {
-  uint32_t cell[Limit::kCells];
+  uint32_t cell[Limit::kCells], key[Limit::kCells];  // counts, and the least of the keys
+  uint32_t mixed[Limit::kCells / 32];                // by cell: it holds several keys
   uint32_t lo[2][Limit::kIntervals], hi[2][Limit::kIntervals], before[2][Limit::kIntervals];
   uint16_t root[2][Limit::kIntervals];
   uint8_t shift[Limit::kIntervals];
@@ -54,6 +55,8 @@ struct RefineSpace {
   unsigned long long warp_sum[kWarp], warp_square[kWarp];
   uint32_t scan[kWarp + 1];
   uint32_t kept;
+
+  __device__ bool is_mixed(uint32_t at) const { return mixed[at / 32] >> (at % 32) & 1; }
 };
 
 struct Ranking {
@@ -127,11 +130,16 @@ __device__ inline Keys<T> keep_heavy(const Values<T>& values, const BinMap<float
   return out;
 }
 
-// Counts the keys of each interval in cells of equal width, `each` to an interval.
+// Counts the keys of each interval in cells of equal width, `each` to an interval. A cell in which
+// all are one key, as of values that tie, need not be divided further.
 template <class T, class Limit>
 __device__ inline void count_cells(const Keys<T>& keys, RefineSpace<Limit>& space, int now,
                                    int count, int each) {
-  for (int i = threadIdx.x; i < count * each; i += blockDim.x) space.cell[i] = 0;
+  for (int i = threadIdx.x; i < count * each; i += blockDim.x) {
+    space.cell[i] = 0;
+    space.key[i] = kNoKey;
+  }
+  for (int i = threadIdx.x; i < Limit::kCells / 32; i += blockDim.x) space.mixed[i] = 0;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
     int shift = 0;
     while (((space.hi[now][i] - space.lo[now][i]) >> shift) >= static_cast<uint32_t>(each)) ++shift;
@@ -143,8 +151,12 @@ __device__ inline void count_cells(const Keys<T>& keys, RefineSpace<Limit>& spac
       [&](uint32_t key) {
         const int interval = interval_of(space.lo[now], count, key);
         if (interval < 0 || key > space.hi[now][interval]) return;
-        const uint32_t cell = (key - space.lo[now][interval]) >> space.shift[interval];
-        atomicAdd(&space.cell[interval * each + cell], 1u);
+        const uint32_t cell =
+            interval * each + ((key - space.lo[now][interval]) >> space.shift[interval]);
+        atomicAdd(&space.cell[cell], 1u);
+        if (space.key[cell] == key || space.is_mixed(cell)) return;
+        const uint32_t other = atomicMin(&space.key[cell], key);
+        if (other != kNoKey && other != key) atomicOr(&space.mixed[cell / 32], 1u << (cell % 32));
       });
   __syncthreads();
 }
@@ -175,6 +187,7 @@ __device__ inline Cell read_cell(const RefineSpace<Limit>& space, const Ranking&
   const uint64_t hi = lo + (uint64_t{1} << space.shift[interval]) - 1;
   cell.lo = static_cast<uint32_t>(lo);
   cell.hi = hi < space.hi[now][interval] ? static_cast<uint32_t>(hi) : space.hi[now][interval];
+  if (!space.is_mixed(index)) cell.lo = cell.hi = space.key[index];
   cell.from = cell.before > root.before ? ranking.level(root, cell.before) : root.below;
   cell.to = ranking.level(root, cell.before + cell.count);
   return cell;
