@@ -101,8 +101,8 @@ TEST(CudaLayer, EqualsTheCpuAtTheLimitsOfLevels) {
   }
 }
 
-// The longest channels of each kind of launch, and the next ones, which may not pack; the last
-// channels are too few for one block each.
+// The longest channels of each kind of launch, and the next ones, which may not pack; channels too
+// few for one block each have clusters of two and four.
 TEST(CudaLayer, EqualsTheCpuWhereLaunchesChange) {
   torch::manual_seed(0);
   for (const auto& shape : std::vector<std::vector<int64_t>>{{2, 8, 1024},
@@ -111,10 +111,16 @@ TEST(CudaLayer, EqualsTheCpuWhereLaunchesChange) {
                                                              {2, 96, 4096},
                                                              {3, 96, 2731},
                                                              {3, 96, 2736},
-                                                             {2, 96, 16384},
-                                                             {3, 96, 10923},
-                                                             {3, 96, 10928},
-                                                             {2, 95, 8192}}) {
+                                                             {2, 96, 65536},
+                                                             {3, 96, 43691},
+                                                             {3, 96, 43696},
+                                                             {2, 95, 8192},
+                                                             {3, 48, 10928},
+                                                             {2, 48, 131072},
+                                                             {3, 48, 87384},
+                                                             {3, 24, 10928},
+                                                             {2, 24, 131072},
+                                                             {2, 23, 8192}}) {
     for (const auto type : {torch::kFloat, torch::kBFloat16}) {
       for (int i : {0, 1}) {
         const torch::Tensor x = layouts()[i].of(torch::randn(shape).to(type));
@@ -126,15 +132,17 @@ TEST(CudaLayer, EqualsTheCpuWhereLaunchesChange) {
   }
 }
 
-TEST(CudaLayer, EqualsTheCpuOnTiesInLongChannelsOfOneBlock) {
+TEST(CudaLayer, EqualsTheCpuOnTiesInLongChannelsOfOneLaunch) {
   torch::manual_seed(0);
-  const std::vector<int64_t> shape = {20, 96, 28, 28};
-  for (const torch::Tensor& values :
-       {drawn(shape, Distribution::ties), torch::randn(shape).clamp_min(0)}) {
-    for (const auto type : {torch::kFloat, torch::kBFloat16}) {
-      for (int i : {0, 1}) {
-        const torch::Tensor x = layouts()[i].of(values.to(type));
-        expect_same(x, "auto", describe(x, layouts()[i]), 2e-4);
+  for (const int64_t channels : {96, 48, 24}) {
+    const std::vector<int64_t> shape = {20, channels, 28, 28};
+    for (const torch::Tensor& values :
+         {drawn(shape, Distribution::ties), torch::randn(shape).clamp_min(0)}) {
+      for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+        for (int i : {0, 1}) {
+          const torch::Tensor x = layouts()[i].of(values.to(type));
+          expect_same(x, "auto", describe(x, layouts()[i]), 2e-4);
+        }
       }
     }
   }
@@ -159,20 +167,22 @@ TEST(CudaLayer, EqualsTheCpuOverDistributions) {
 }
 
 TEST(CudaLayer, NotFiniteChannelsAreNan) {
-  torch::Tensor x = torch::randn({600, 4, 2});
-  x[5][1][0] = NAN;
-  x[7][2][1] = INFINITY;
-  for (int i : {0, 1}) {
-    const torch::Tensor gpu = on_gpu(layouts()[i].of(x));
-    const auto y = std::get<0>(ops::quantile_layer(gpu, {}, {}, {}, {}));
-    for (const int64_t c : {0, 3}) EXPECT_FALSE(y.select(1, c).isnan().any().item<bool>());
-    for (const int64_t c : {1, 2}) EXPECT_TRUE(y.select(1, c).isnan().all().item<bool>());
+  for (const auto& shape : std::vector<std::vector<int64_t>>{{600, 4, 2}, {40, 48, 256}}) {
+    torch::Tensor x = torch::randn(shape);
+    x[5][1][0] = NAN;
+    x[7][2][1] = INFINITY;
+    for (int i : {0, 1}) {
+      const torch::Tensor gpu = on_gpu(layouts()[i].of(x));
+      const auto y = std::get<0>(ops::quantile_layer(gpu, {}, {}, {}, {}));
+      for (const int64_t c : {0, 3}) EXPECT_FALSE(y.select(1, c).isnan().any().item<bool>());
+      for (const int64_t c : {1, 2}) EXPECT_TRUE(y.select(1, c).isnan().all().item<bool>());
+    }
   }
 }
 
 TEST(CudaLayer, RepeatsBitForBit) {
-  for (const auto& shape :
-       std::vector<std::vector<int64_t>>{{64, 32, 16, 16}, {128, 512}, {32, 16, 4, 4}}) {
+  for (const auto& shape : std::vector<std::vector<int64_t>>{
+           {64, 32, 16, 16}, {64, 64, 16, 16}, {64, 8, 16, 16}, {128, 512}, {32, 16, 4, 4}}) {
     for (int i : {0, 1}) {
       const torch::Tensor x = on_gpu(layouts()[i].of(torch::randn(shape)));
       const torch::Tensor grad = torch::randn_like(x);

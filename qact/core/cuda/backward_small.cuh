@@ -1,8 +1,9 @@
-// Both passes of the fused layer's backward direction over short channels, by one block: a
-// channel in rows, a few neighbours in columns.
+// Both passes of the fused layer's backward direction over short channels, by one block or a
+// cluster of them: a channel in rows, a few neighbours in columns.
 #pragma once
 
 #include "qact/core/cuda/backward.cuh"
+#include "qact/core/cuda/cluster.cuh"
 #include "qact/core/cuda/share.cuh"
 
 namespace qact::core::cuda {
@@ -13,30 +14,71 @@ struct SmallGrad {
   Results<uint8_t> level;
 };
 
-template <int kGroup, int kBlock>
+template <int kGroup, int kBlock, int kBlocks>
 struct SmallGradSpace {
   alignas(16) int32_t nodes[kGroup][kDensityNodes];
   float sums[kBlock / kWarp][kGroup * ThreadSums::kCount];
+  double parts[kBlocks][kGroup * ThreadSums::kCount];  // of each block
   double totals[kGroup * ThreadSums::kCount];
   GradWeights weights[kGroup];
   GradMap map[kGroup];
 };
 
-template <class T, int kSize, int kGroup, int kBlock, int kPacks>
+// The sums of all blocks, from those of each block's warps, and what follows from them.
+template <int kGroup, int kBlocks, class Space>
+__device__ inline void solve_gradient(const GradSolve& solve, uint32_t first, Space& space) {
+  using Blocks = Cluster<kBlocks>;
+  constexpr int kSums = kGroup * ThreadSums::kCount;
+  constexpr int kWarps = sizeof(space.sums) / sizeof(space.sums[0]);
+  __syncthreads();
+  Blocks::wait();
+  if (threadIdx.x < kSums) {
+    double total = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) total += space.sums[w][threadIdx.x];
+#pragma unroll
+    for (int k = 0; k < kBlocks; ++k) {
+      *Blocks::in(k, &space.parts[Blocks::rank()][threadIdx.x]) = total;
+    }
+  }
+  if constexpr (kBlocks > 1) Blocks::sync();
+  if (threadIdx.x < kWarp) {
+    __syncwarp();
+    if (threadIdx.x < kSums) {
+      double total = 0;
+#pragma unroll
+      for (int k = 0; k < kBlocks; ++k) total += space.parts[k][threadIdx.x];
+      space.totals[threadIdx.x] = total;
+    }
+    __syncwarp();
+    if (threadIdx.x < kGroup) {
+      const auto totals = GradSums::from(space.totals + threadIdx.x * ThreadSums::kCount);
+      space.map[threadIdx.x] =
+          solve(first + threadIdx.x, space.weights[threadIdx.x], totals, Blocks::rank() == 0);
+    }
+  }
+  __syncthreads();
+}
+
+template <class T, int kSize, int kGroup, int kBlock, int kPacks, int kBlocks>
 __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
     backward_small(const __grid_constant__ SmallGrad<T> call,
                    const __grid_constant__ GradSolve solve) {
   static_assert(kGroup == 1 || kGroup == kSize);
+  using Blocks = Cluster<kBlocks>;
   constexpr int kSums = kGroup * ThreadSums::kCount;
-  __shared__ Room<SmallGradSpace<kGroup, kBlock>> room;
+  __shared__ Room<SmallGradSpace<kGroup, kBlock, kBlocks>> room;
   auto& space = room.value();
-  const uint32_t first = blockIdx.x * kGroup;
+  Blocks::arrive();
+  const uint32_t rank = Blocks::rank(), first = blockIdx.x / kBlocks * kGroup;
   constexpr int kRun = kGroup == 1 ? kSize : 1;
   const auto load_gradient = [&call, first](uint32_t i) {
     return Gradient<T, kSize>{load<kSize>(&call.dy.at(first, i)), load<kSize>(&call.x.at(first, i)),
                               load<kSize>(&call.level.at(first, i))};
   };
-  const auto share = share_of<kRun, kBlock, kPacks>(static_cast<uint32_t>(solve.n), load_gradient);
+  const uint32_t n = static_cast<uint32_t>(solve.n);
+  const Range range = range_of<kBlocks, kRun>(n, rank);
+  const auto share = share_of<kRun, kBlock, kPacks>(range.begin, range.end, load_gradient);
   const int4* from = reinterpret_cast<const int4*>(solve.nodes_of(first));
   int4* nodes = reinterpret_cast<int4*>(space.nodes);
   for (int i = threadIdx.x; i < kGroup * kDensityNodes / 4; i += kBlock) nodes[i] = from[i];
@@ -66,21 +108,7 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
   if (threadIdx.x % (kWarp / kSums) == 0) {
     space.sums[threadIdx.x / kWarp][spread_index<kSums>()] = own;
   }
-  __syncthreads();
-  if (threadIdx.x < kWarp) {
-    if (threadIdx.x < kSums) {
-      double total = 0;
-#pragma unroll
-      for (int w = 0; w < kBlock / kWarp; ++w) total += space.sums[w][threadIdx.x];
-      space.totals[threadIdx.x] = total;
-    }
-    __syncwarp();
-    if (threadIdx.x < kGroup) {
-      const auto totals = GradSums::from(space.totals + threadIdx.x * ThreadSums::kCount);
-      space.map[threadIdx.x] = solve(first + threadIdx.x, space.weights[threadIdx.x], totals, true);
-    }
-  }
-  __syncthreads();
+  solve_gradient<kGroup, kBlocks>(solve, first, space);
   GradMap map[kGroup];
 #pragma unroll
   for (int g = 0; g < kGroup; ++g) map[g] = space.map[g];

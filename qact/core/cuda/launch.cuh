@@ -4,6 +4,8 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -84,20 +86,23 @@ void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shar
   check(cudaGetLastError(), what);
 }
 
-// Whether a kernel's code has the waits of chain.cuh. Machine code may come from older PTX.
-inline bool can_wait(const char* what, const void* kernel) {
-  static std::mutex mutex;
-  static std::map<std::pair<const void*, int>, bool> known;
+template <class = void>
+__global__ void probe() {}
+
+// Whether kernels run as code for sm_90 on the current device, with the waits of chain.cuh and the
+// clusters of cluster.cuh. Machine code may come from older PTX.
+inline bool runs_sm90(const char* what) {
+  constexpr int kDevices = 64;
+  static std::array<std::atomic<int>, kDevices> known{};  // 1: no, 2: yes
   int device = 0;
   check(cudaGetDevice(&device), what);
-  const std::lock_guard lock(mutex);
-  const auto [at, missing] = known.try_emplace({kernel, device}, false);
-  if (missing) {
+  std::atomic<int>& answer = known[device % kDevices];
+  if (answer == 0 || device >= kDevices) {
     cudaFuncAttributes attributes;
-    check(cudaFuncGetAttributes(&attributes, kernel), what);
-    at->second = attributes.ptxVersion >= 90;
+    check(cudaFuncGetAttributes(&attributes, probe<>), what);
+    answer = attributes.ptxVersion >= 90 ? 2 : 1;
   }
-  return at->second;
+  return answer == 2;
 }
 
 // Starts a kernel that calls wait_for_previous(), after one of the same call that calls
@@ -115,7 +120,26 @@ void launch_next(const char* what, Kernel kernel, dim3 grid, int threads, size_t
   config.dynamicSmemBytes = shared;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = can_wait(what, reinterpret_cast<const void*>(kernel));
+  config.numAttrs = runs_sm90(what);
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
+}
+
+// Starts a kernel whose blocks form clusters of so many; 1: none.
+template <class Kernel, class... Arguments>
+void launch_clusters(const char* what, Kernel kernel, unsigned clusters, int blocks, int threads,
+                     size_t shared, cudaStream_t stream, const Arguments&... arguments) {
+  const dim3 grid(clusters * static_cast<unsigned>(blocks));
+  prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
+  cudaLaunchAttribute size;
+  size.id = cudaLaunchAttributeClusterDimension;
+  size.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &size;
+  config.numAttrs = blocks > 1;
   check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
 }
 

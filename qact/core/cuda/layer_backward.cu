@@ -10,14 +10,15 @@ namespace qact::core::cuda {
 namespace {
 
 constexpr const char* kWhat = "quantile_layer_backward";
-constexpr int kGroup = 32;  // channels of a block in columns
+constexpr int kGroup = 32;         // channels of a block in columns
+constexpr int kLongThreads = 768;  // more would have too few registers
 
-bool fits_one_block(const LayerBackward& call) {
-  return one_block(call.shape, call.x, call.grad_x) && one_block(call.shape, call.x, call.grad_y);
+bool packs_well(const LayerBackward& call) {
+  return one_launch(call.shape, call.x, call.grad_x) && one_launch(call.shape, call.x, call.grad_y);
 }
 
-bool one_block_backward(const LayerBackward& call) {
-  return call.shape.context_size() <= kCounted || fits_one_block(call);
+bool one_launch(const LayerBackward& call) {
+  return call.shape.context_size() <= kCounted || packs_well(call);
 }
 
 // Values that one instruction loads.
@@ -64,24 +65,31 @@ void run_columns(const LayerBackward& call, const GradCall<T>& grad, const Strea
 }
 
 template <class T>
-void run_one_block(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
+void run_one_launch(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
   const SmallGrad<T> tensors{results_of<T>(call.shape, call.grad_y),
                              results_of<T>(call.shape, call.x),
                              results_of<T>(call.shape, call.grad_x),
                              level_results(call.shape, call.x, const_cast<uint8_t*>(call.level))};
-  const auto run = [&]<int kSize, int kGroup, int kBlock, int kPacks>() {
-    launch(kWhat, backward_small<T, kSize, kGroup, kBlock, kPacks>,
-           dim3(static_cast<unsigned>(call.shape.channels / kGroup)), kBlock, 0,
-           static_cast<cudaStream_t>(stream.handle), tensors, grad.solve);
+  const auto run = [&]<int kSize, int kGroup, int kBlock, int kPacks, int kBlocks = 1>() {
+    launch_clusters(kWhat, backward_small<T, kSize, kGroup, kBlock, kPacks, kBlocks>,
+                    static_cast<unsigned>(call.shape.channels / kGroup), kBlocks, kBlock, 0,
+                    static_cast<cudaStream_t>(stream.handle), tensors, grad.solve);
   };
   constexpr int kSize = 16 / sizeof(T);
   const int64_t n = call.shape.context_size();
   const bool brief = n <= kBriefBlock, packed = pack_size(call) > 1;
   if (order_of(call.shape, call.x) == Order::columns) {
-    fits_one_block(call) ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
-                         : run.template operator()<1, 1, kCounted, 0>();
+    packs_well(call) ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
+                     : run.template operator()<1, 1, kCounted, 0>();
   } else if (n > kOneBlock) {
-    run.template operator()<kSize, 1, 1024, 0>();
+    switch (blocks_of(call.shape)) {
+      case 1:
+        return run.template operator()<kSize, 1, kLongThreads, 0>();
+      case 2:
+        return run.template operator()<kSize, 1, kLongThreads, 0, 2>();
+      default:
+        return run.template operator()<kSize, 1, kLongThreads, 0, 4>();
+    }
   } else if (packed) {
     brief ? run.template operator()<kSize, 1, 256, 8 / kSize>()
           : run.template operator()<kSize, 1, 512, 16 / kSize>();
@@ -93,7 +101,7 @@ void run_one_block(const LayerBackward& call, const GradCall<T>& grad, const Str
 }  // namespace
 
 size_t layer_backward_scratch(const LayerBackward& call) {
-  if (one_block_backward(call)) return 0;
+  if (one_launch(call)) return 0;
   return call.shape.channels * (sizeof(GradSums) * sums_extent(call).parts + sizeof(GradMap));
 }
 
@@ -116,8 +124,8 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
                   reinterpret_cast<const LayerStats*>(call.stats),
                   call.density,
                   grad_affine};
-    if (one_block_backward(call)) {
-      return run_one_block(call, grad, stream);
+    if (one_launch(call)) {
+      return run_one_launch(call, grad, stream);
     }
     const bool packed = pack_size(call) > 1;
     if (order_of(call.shape, call.x) == Order::rows) {

@@ -1,19 +1,49 @@
 // Short channels: all passes in one kernel, so that a small layer costs one launch. A block has
-// one channel in rows, a few neighbours in columns, and a team of threads solves each.
+// one channel in rows, a few neighbours in columns, and a team of threads solves each. A longer
+// channel in rows has a cluster of blocks, which all settle it alike.
 #pragma once
 
+#include "qact/core/cuda/cluster.cuh"
 #include "qact/core/cuda/heavy_list.cuh"
 #include "qact/core/cuda/share.cuh"
 #include "qact/core/cuda/small_call.cuh"
 
 namespace qact::core::cuda {
 
-template <class Limit, int kGroup, int kBlock>
+// What the warps of a block add up of kGroup channels.
+template <int kGroup, int kBlock>
+struct GroupSums {
+  static constexpr int kWarps = kBlock / kWarp;
+  double sums[kWarps][2 * kGroup];
+  uint32_t low[kWarps][kGroup], high[kWarps][kGroup];
+  float shift[kGroup];
+
+  // A channel's part that the block has, by a warp. What is not finite shows in the sums.
+  __device__ Partial of(int g) const {
+    const int lane = threadIdx.x % kWarp;
+    Partial all;
+    if (lane < kWarps) {
+      all.sum = sums[lane][2 * g];
+      all.square = sums[lane][2 * g + 1];
+    }
+    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+      all.sum += __shfl_xor_sync(0xffffffffu, all.sum, mask);
+      all.square += __shfl_xor_sync(0xffffffffu, all.square, mask);
+    }
+    const int from = min(lane, kWarps - 1);
+    all.low = key_value(__reduce_min_sync(0xffffffffu, low[from][g]), false);
+    all.high = key_value(__reduce_max_sync(0xffffffffu, high[from][g]), false);
+    return all;
+  }
+};
+
+template <class Limit, int kGroup, int kBlock, int kBlocks>
 struct SmallSpace {
   using Quick = QuickSpace<Limit, uint32_t, kBlock / kGroup>;
   struct Group {
     Quick quick[kGroup];
     HeavyList heavy[kGroup];
+    uint32_t counts[kBlocks > 1 ? Quick::kSlots : 1];  // of one block in a cluster
   };
   struct Slow {
     SolveSpace<Limit, kDensityNodes> solve;
@@ -23,8 +53,8 @@ struct SmallSpace {
     Group group;
     Slow slow;
   };
-  double sums[kBlock / kWarp][2 * kGroup];
-  uint32_t low[kBlock / kWarp][kGroup], high[kBlock / kWarp][kGroup];
+  GroupSums<kGroup, kBlock> sums;
+  Partial parts[kBlocks];  // of each block in a cluster
   ChannelPlan plan[kGroup];
   Affine in[kGroup], out[kGroup];
   LayerStats stats[kGroup];  // here, as registers are scarce
@@ -32,11 +62,9 @@ struct SmallSpace {
   bool quickly[kGroup];
 };
 
-// The plans of a block's channels, by the first warp of each team.
-template <int kGroup, class Share, class Team, class Space, class T>
-__device__ inline void plan_group(const Share& share, const Team& team, const SmallCall<T>& call,
-                                  const SolveCall& solve, uint32_t first, Space& space) {
-  constexpr int kWarps = Team::kWarps * kGroup;
+template <int kGroup, int kBlock, class Share, class T>
+__device__ inline void sum_group(const Share& share, const SmallCall<T>& call, uint32_t first,
+                                 GroupSums<kGroup, kBlock>& space) {
   float shift[kGroup], sum[kGroup] = {}, square[kGroup] = {}, low[kGroup], high[kGroup];
 #pragma unroll
   for (int g = 0; g < kGroup; ++g) {
@@ -56,11 +84,10 @@ __device__ inline void plan_group(const Share& share, const Team& team, const Sm
     }
   });
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  float own_shift = 0;
   double sums[2 * kGroup];
 #pragma unroll
   for (int g = 0; g < kGroup; ++g) {
-    if (g == team.index) own_shift = shift[g];
+    if (threadIdx.x == g) space.shift[g] = shift[g];
     sums[2 * g] = sum[g];
     sums[2 * g + 1] = square[g];
     const uint32_t lowest = __reduce_min_sync(0xffffffffu, order_key(low[g], false));
@@ -70,25 +97,37 @@ __device__ inline void plan_group(const Share& share, const Team& team, const Sm
   const double spread = spread_sum<2 * kGroup>(sums);
   if (lane % (kWarp / (2 * kGroup)) == 0) space.sums[warp][spread_index<2 * kGroup>()] = spread;
   __syncthreads();
-  if (team.warp == 0) {
+}
+
+// What all blocks of a cluster have of its channel, by a warp of each.
+template <int kBlocks, class Space>
+__device__ inline Partial merge_cluster(const Partial& own, Space& space) {
+  using Blocks = Cluster<kBlocks>;
+  const int lane = threadIdx.x % kWarp;
+  if (lane < kBlocks && threadIdx.x < kWarp) *Blocks::in(lane, &space.parts[Blocks::rank()]) = own;
+  Blocks::sync();
+  Partial all = space.parts[0];
+  for (int k = 1; k < kBlocks; ++k) all = Partial::merge(all, space.parts[k]);
+  return all;
+}
+
+// The plans of a block's channels, by the first warp of each team.
+template <int kGroup, int kBlocks, class Share, class Team, class Space, class T>
+__device__ inline void plan_group(const Share& share, const Team& team, const SmallCall<T>& call,
+                                  const SolveCall& solve, uint32_t first, Space& space) {
+  sum_group(share, call, first, space.sums);
+  Partial all;
+  if (team.warp == 0) all = space.sums.of(team.index);
+  if constexpr (kBlocks > 1) {
+    Cluster<kBlocks>::wait();
+    all = merge_cluster<kBlocks>(all, space);
+  }
+  if (team.thread == 0) {
     const int g = team.index;
-    Partial all;
-    if (lane < kWarps) {
-      all.sum = space.sums[lane][2 * g];
-      all.square = space.sums[lane][2 * g + 1];
-    }
-    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
-      all.sum += __shfl_xor_sync(0xffffffffu, all.sum, mask);
-      all.square += __shfl_xor_sync(0xffffffffu, all.square, mask);
-    }
-    const int from = min(lane, kWarps - 1);
-    all.low = key_value(__reduce_min_sync(0xffffffffu, space.low[from][g]), false);
-    all.high = key_value(__reduce_max_sync(0xffffffffu, space.high[from][g]), false);
-    if (lane == 0) {  // what is not finite shows in the sums
-      ChannelPlan& plan = space.plan[g];
-      plan = make_plan(all, own_shift, call.x.n, solve.norm_in, space.in[g], solve.quantile);
-      space.quickly[g] = solves_quickly(plan, solve.quantile);
-    }
+    ChannelPlan& plan = space.plan[g];
+    plan =
+        make_plan(all, space.sums.shift[g], call.x.n, solve.norm_in, space.in[g], solve.quantile);
+    space.quickly[g] = solves_quickly(plan, solve.quantile);
   }
   __syncthreads();
 }
@@ -165,29 +204,40 @@ __device__ inline void write_group(const Share& share, const SmallCall<T>& call,
   });
 }
 
-// Any channel, by the whole block.
-template <class T, class Slow, int kBlock>
+// Any channel: settled by one block, which gives the others of a cluster its map.
+template <int kBlocks, int kBlock, class T, class Slow>
 __device__ __noinline__ void solve_slowly(const SmallCall<T>& call, const SolveCall& solve,
-                                          uint32_t channel, const ChannelPlan& plan, Slow& space) {
+                                          uint32_t channel, const ChannelPlan& plan, Range range,
+                                          Slow& space) {
+  using Blocks = Cluster<kBlocks>;
   Values<T> values = call.x;
   values.data += channel * call.channel_stride;
-  if (threadIdx.x == 0) space.solve.plan = plan;
-  uint32_t* counts = space.solve.before;
-  if (plan.how == kBinned) {
-    for (int i = threadIdx.x; i <= plan.bins.bins; i += kBlock) counts[i] = 0;
-    __syncthreads();
-    const BinMap<float> map = plan.bins.map;
-    for (uint32_t i = threadIdx.x; i < values.n; i += kBlock) {
-      atomicAdd(&counts[bin_of(values[i], map)], 1u);
+  if (Blocks::rank() == 0) {
+    if (threadIdx.x == 0) space.solve.plan = plan;
+    uint32_t* counts = space.solve.before;
+    if (plan.how == kBinned) {
+      for (int i = threadIdx.x; i <= plan.bins.bins; i += kBlock) counts[i] = 0;
+      __syncthreads();
+      const BinMap<float> map = plan.bins.map;
+      for (uint32_t i = threadIdx.x; i < values.n; i += kBlock) {
+        atomicAdd(&counts[bin_of(values[i], map)], 1u);
+      }
+      __syncthreads();
+      scan_array(counts, plan.bins.bins + 1, space.solve.refine.scan);
     }
     __syncthreads();
-    scan_array(counts, plan.bins.bins + 1, space.solve.refine.scan);
+    solve_channel(Team<kBlock>(), solve, values, channel, space.solve, space.map);
   }
-  __syncthreads();
-  solve_channel(Team<kBlock>(), solve, values, channel, space.solve, space.map);
-  __syncthreads();
+  Blocks::sync();
+  if (Blocks::rank() > 0) {
+    const uint32_t* from = reinterpret_cast<const uint32_t*>(Blocks::in(0, &space.map));
+    uint32_t* to = reinterpret_cast<uint32_t*>(&space.map);
+    for (int i = threadIdx.x; i < sizeof(space.map) / sizeof(uint32_t); i += kBlock)
+      to[i] = from[i];
+  }
+  Blocks::sync();
   const auto& map = space.map;
-  for (uint32_t i = threadIdx.x; i < values.n; i += kBlock) {
+  for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += kBlock) {
     const float x = values[i];
     const int k = map.how == kNotFinite
                       ? 0
@@ -196,33 +246,64 @@ __device__ __noinline__ void solve_slowly(const SmallCall<T>& call, const SolveC
   }
 }
 
-template <class T, class Limit, int kSize, int kGroup, int kBlock, int kPacks>
+// The values of the block's share by bin; in a cluster, of all shares.
+template <int kGroup, int kBlocks, class Share, class Team, class Space>
+__device__ inline void count_group(const Share& share, const Team& team,
+                                   const BinMap<float> (&map)[kGroup], Space& space) {
+  auto& quick = space.group.quick;
+  share.for_each([&]<class T, int kSize>(const Pack<T, kSize>& pack, uint32_t) {
+#pragma unroll
+    for (int v = 0; v < kSize; ++v) {
+      const int g = v % kGroup;
+      const int bin = bin_of(to_float(pack.v[v]), map[g]);
+      atomicAdd(kBlocks > 1 ? &space.group.counts[bin] : &quick[g].before[bin], 1u);
+    }
+  });
+  Cluster<kBlocks>::sync();
+  if constexpr (kBlocks > 1) {
+#pragma unroll
+    for (int i = 0; i < Space::Quick::kBinsEach; ++i) {
+      const int bin = team.thread + i * team.kThreads;
+      uint32_t count = 0;
+#pragma unroll
+      for (int k = 0; k < kBlocks; ++k) count += *Cluster<kBlocks>::in(k, &space.group.counts[bin]);
+      quick[0].before[bin] = count;
+    }
+    __syncthreads();
+  }
+}
+
+template <class T, class Limit, int kSize, int kGroup, int kBlock, int kPacks, int kBlocks>
 __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     forward_small(const __grid_constant__ SmallCall<T> call,
                   const __grid_constant__ SolveCall solve) {
-  static_assert(kGroup == 1 || kGroup == kSize);
+  static_assert(kGroup == 1 || (kGroup == kSize && kBlocks == 1));
   constexpr int kRun = kGroup == 1 ? kSize : 1;
-  using Space = SmallSpace<Limit, kGroup, kBlock>;
+  using Space = SmallSpace<Limit, kGroup, kBlock, kBlocks>;
+  using Blocks = Cluster<kBlocks>;
   extern __shared__ __align__(32) unsigned char memory[];
   Space& space = *reinterpret_cast<Space*>(memory);
   auto& quick = space.group.quick;
+  Blocks::arrive();
   const Team<kBlock / kGroup> team;
   const int own = team.index;
-  const uint32_t first = blockIdx.x * kGroup;
+  const uint32_t rank = Blocks::rank(), first = blockIdx.x / kBlocks * kGroup;
   Values<T> values = call.x;
   values.data += first * call.channel_stride;
   const auto load_pack = [values](uint32_t i) { return load<kSize>(values.at(i)); };
-  const auto share = share_of<kRun, kBlock, kPacks>(values.n, load_pack);
+  const Range range = range_of<kBlocks, kRun>(values.n, rank);
+  const auto share = share_of<kRun, kBlock, kPacks>(range.begin, range.end, load_pack);
 #pragma unroll
   for (int i = 0; i < Space::Quick::kBinsEach; ++i) {
-    quick[own].before[team.thread + i * team.kThreads] = 0;
+    const int bin = team.thread + i * team.kThreads;
+    (kBlocks > 1 ? space.group.counts : quick[own].before)[bin] = 0;
   }
   if (team.thread == 0) {  // what is read now is not waited for later
     space.group.heavy[own].count = 0;
     space.in[own] = solve.norm_in.of(first + own);
     space.out[own] = solve.affine_out(first + own);
   }
-  plan_group<kGroup>(share, team, call, solve, first, space);
+  plan_group<kGroup, kBlocks>(share, team, call, solve, first, space);
 
   bool quickly = true;
 #pragma unroll
@@ -231,27 +312,26 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     BinMap<float> map[kGroup];
 #pragma unroll
     for (int g = 0; g < kGroup; ++g) map[g] = space.plan[g].bins.map;
-    share.for_each([&](const Pack<T, kSize>& pack, uint32_t) {
-#pragma unroll
-      for (int v = 0; v < kSize; ++v) {
-        const int g = v % kGroup;
-        atomicAdd(&quick[g].before[bin_of(to_float(pack.v[v]), map[g])], 1u);
-      }
-    });
-    __syncthreads();
+    count_group<kGroup, kBlocks>(share, team, map, space);
     settle_quickly(team, space.plan[own].bins, values.n, solve.quantile, quick[own]);
     if (team.thread == 0) settle_norm(solve, own, space);
     __syncthreads();
-    rank_group<kGroup>(share, team, solve, map, space);
+    if constexpr (kBlocks == 1) {
+      rank_group<kGroup>(share, team, solve, map, space);
+    } else if (threadIdx.x == 0) {
+      space.quickly[0] = quick[0].totals.heavy == 0;
+    }
     write_group<kGroup>(share, call, first, map, space);
-    finish_quickly(team, solve, space.plan[own], first + own, quick[own], space.stats[own]);
+    if (rank == 0) {
+      finish_quickly(team, solve, space.plan[own], first + own, quick[own], space.stats[own]);
+    }
+    Blocks::sync();  // before a block ends, others need no more of it
   }
 #pragma unroll 1
   for (int g = 0; g < kGroup; ++g) {  // all, if one of them has no bins; else those left open
     if (quickly && space.quickly[g]) continue;
+    solve_slowly<kBlocks, kBlock>(call, solve, first + g, space.plan[g], range, space.slow);
     __syncthreads();
-    solve_slowly<T, typename Space::Slow, kBlock>(call, solve, first + g, space.plan[g],
-                                                  space.slow);
   }
 }
 

@@ -8,34 +8,46 @@
 
 namespace qact::core::cuda {
 
-// Channels of at most so many values in rows are settled by one block; longer ones too, if there
-// are enough of them to occupy the device. In columns a block has kSmallGroup channels: longer
-// ones would leave too many multiprocessors idle.
-inline constexpr int64_t kBriefBlock = 2048, kOneBlock = 8192, kLongBlock = 32768;
-inline constexpr int64_t kManyChannels = 96;
+// Channels of at most so many values in rows are settled by one block; longer ones too, or by
+// clusters of blocks, if there are enough of them to occupy the device. In columns a block has
+// kSmallGroup channels: longer ones would leave too many multiprocessors idle.
+inline constexpr int64_t kBriefBlock = 2048, kOneBlock = 8192;
+inline constexpr int64_t kExactBlock = 32768, kLongBlock = 131072;
+inline constexpr int64_t kManyBlocks = 96;
 inline constexpr int kSmallGroup = 4;
+
+// How many blocks settle a long channel in rows; 0: too long, or too few channels.
+inline int blocks_of(const Shape& shape) {
+  const int64_t n = shape.context_size();
+  if (shape.channels >= kManyBlocks) return n <= kLongBlock ? 1 : 0;
+  if (shape.channels * 4 < kManyBlocks || n > 2 * kLongBlock || !runs_sm90("qact")) return 0;
+  return shape.channels * 2 >= kManyBlocks ? 2 : 4;
+}
 
 inline bool counted(const Shape& shape, const Quantile& quantile) {
   return shape.context_size() <= kCounted && quantile.exact_for(shape.context_size());
 }
 
-// Whether blocks can take a tensor's channels as they lie: one in rows, or kSmallGroup in columns.
-inline bool one_block(const Shape& shape, const View& x, const View& y) {
+// Whether blocks or clusters can take a tensor's channels as they lie: one in rows, or kSmallGroup
+// in columns.
+inline bool one_launch(const Shape& shape, const View& x, const View& y) {
   const int64_t n = shape.context_size();
   const int bytes = x.dtype == DType::f32 ? 4 : 2;
   const auto both_pack = [&](int size) {
     return packs(shape, x, size, bytes) && packs(shape, y, size, bytes);
   };
   if (order_of(shape, x) == Order::columns) return n <= kBriefBlock && both_pack(kSmallGroup);
-  return n <= kOneBlock ||
-         (n <= kLongBlock && shape.channels >= kManyChannels && both_pack(16 / bytes));
+  return n <= kOneBlock || (both_pack(16 / bytes) && blocks_of(shape) > 0);
 }
 
 inline bool small(const LayerForward& call) {
   if (counted(call.shape, call.quantile)) return true;
-  return one_block(call.shape, call.x, call.y) &&
-         (call.quantile.levels <= Short::kLevels ||
-          (order_of(call.shape, call.x) == Order::rows && call.shape.context_size() <= kOneBlock));
+  if (!one_launch(call.shape, call.x, call.y)) return false;
+  const int64_t n = call.shape.context_size();
+  const bool rows = order_of(call.shape, call.x) == Order::rows;
+  if (rows && n <= kOneBlock) return true;
+  if (n > kExactBlock && call.quantile.exact_for(n)) return false;  // one block would rank them
+  return call.quantile.levels <= Short::kLevels;
 }
 
 // The level bytes, in the order of x.
@@ -70,12 +82,13 @@ void run_counted(const char* what, const Shape& shape, const SmallCall<T>& call,
 template <class T>
 void run_small(const char* what, const LayerForward& call, const SolveCall& solve,
                const Stream& stream) {
-  const auto run = [&]<class Limit, int kSize, int kGroup, int kBlock, int kPacks>() {
-    launch(what, forward_small<T, Limit, kSize, kGroup, kBlock, kPacks>,
-           dim3(static_cast<unsigned>(call.shape.channels / kGroup)), kBlock,
-           sizeof(SmallSpace<Limit, kGroup, kBlock>), static_cast<cudaStream_t>(stream.handle),
-           small_call<T>(call), solve);
-  };
+  const auto run =
+      [&]<class Limit, int kSize, int kGroup, int kBlock, int kPacks, int kBlocks = 1>() {
+        launch_clusters(what, forward_small<T, Limit, kSize, kGroup, kBlock, kPacks, kBlocks>,
+                        static_cast<unsigned>(call.shape.channels / kGroup), kBlocks, kBlock,
+                        sizeof(SmallSpace<Limit, kGroup, kBlock, kBlocks>),
+                        static_cast<cudaStream_t>(stream.handle), small_call<T>(call), solve);
+      };
   constexpr int kSize = 16 / sizeof(T);
   const int64_t n = call.shape.context_size();
   const bool brief = n <= kBriefBlock, packed = packs(call.shape, call.x, kSize, sizeof(T)) &&
@@ -83,7 +96,14 @@ void run_small(const char* what, const LayerForward& call, const SolveCall& solv
   if (order_of(call.shape, call.x) == Order::columns) {
     run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 2>();
   } else if (n > kOneBlock) {
-    run.template operator()<Long, kSize, 1, 1024, 0>();
+    switch (blocks_of(call.shape)) {
+      case 1:
+        return run.template operator()<Long, kSize, 1, 1024, 0>();
+      case 2:
+        return run.template operator()<Long, kSize, 1, 1024, 0, 2>();
+      default:
+        return run.template operator()<Long, kSize, 1, 1024, 0, 4>();
+    }
   } else if (call.quantile.levels > Short::kLevels) {
     run.template operator()<Long, 1, 1, 512, 0>();
   } else if (packed) {
