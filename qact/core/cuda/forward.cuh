@@ -1,5 +1,6 @@
 // The passes of the forward direction: summarise, count, solve, write. The fused layer and
-// the plain operator share them. Those over columns are in forward_columns.cuh.
+// the plain operator share them. Those over columns are in forward_columns.cuh and
+// count_turned.cuh.
 #pragma once
 
 #include <type_traits>

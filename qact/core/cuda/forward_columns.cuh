@@ -50,6 +50,19 @@ struct ColumnBins {
   __device__ int operator()(float x) const { return bin_of(x, origin, scale, base); }
 };
 
+// The plans of a block's channels, a warp each; the first block of a channel hands its plan on.
+template <int kGroup, class T>
+__device__ inline void plan_group(const T* x, const Extent& extent, const Summaries& summaries,
+                                  const NormIn& norm_in, const Quantile& quantile,
+                                  ChannelPlan* plans) {
+  const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
+  if (warp < kGroup && own < extent.channels) {
+    plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);
+    if (blockIdx.y == 0 && threadIdx.x % kWarp == 0) summaries.plans[own] = plans[warp];
+  }
+  __syncthreads();
+}
+
 template <class T, int kGroup, int kSize, int kBlock>
 __global__ void __launch_bounds__(kBlock)
     count_columns(const T* x, Layout layout, Extent extent, Summaries summaries, NormIn norm_in,
@@ -60,12 +73,7 @@ __global__ void __launch_bounds__(kBlock)
   ChannelPlan* const plans = plans_room.array();
   clear_words(words, counts.per_part * kGroup);
   let_next_start();
-  const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
-  if (warp < kGroup && own < extent.channels) {
-    plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);
-    if (blockIdx.y == 0 && threadIdx.x % kWarp == 0) summaries.plans[own] = plans[warp];
-  }
-  __syncthreads();
+  plan_group<kGroup>(x, extent, summaries, norm_in, quantile, plans);
   const Column<kGroup, kSize> column(blockIdx.x);
   const uint32_t first = column.channel - blockIdx.x * kGroup;
   ColumnBins bins[kSize];

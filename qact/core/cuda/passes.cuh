@@ -1,6 +1,7 @@
 // The launches of the forward direction, and the scratch memory between them.
 #pragma once
 
+#include "qact/core/cuda/count_turned.cuh"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/forward_columns.cuh"
 #include "qact/core/cuda/launch.cuh"
@@ -10,6 +11,10 @@ namespace qact::core::cuda {
 // Channels of a block in columns, and its threads.
 inline constexpr int kSummaryGroup = 32, kCountGroup = 16, kCountBlock = 1024;
 inline constexpr int kWriteGroup = 32, kWriteBlock = 1024;
+
+// Channels of at least this many values are counted into turned tables; for shorter ones,
+// turning them back costs more than it saves.
+inline constexpr int64_t kTurnedChannel = 400000;
 
 class Passes {
  public:
@@ -113,11 +118,16 @@ class Passes {
     launch(what, summarise_columns<T, kSummaryGroup, kSize>,
            dim3(groups(kSummaryGroup), summary_.parts), kThreads, 0, handle, x, layout, summary_,
            summaries(stream).parts);
+    auto* count = cuda::count_columns<T, kCountGroup, kSize, kCountBlock>;
+    if constexpr (kSize == kColumnPack) {
+      if (shape_.context_size() >= kTurnedChannel) {
+        count = cuda::count_columns_turned<T, kCountGroup, kCountBlock>;
+      }
+    }
     // Not launch_next(), here and in write_columns(): large blocks that come early crowd together.
-    launch(what, cuda::count_columns<T, kCountGroup, kSize, kCountBlock>,
-           dim3(groups(kCountGroup), count_.parts), kCountBlock, size_t{4} * words_ * kCountGroup,
-           handle, x, layout, count_, summaries(stream), call.norm_in, call.quantile,
-           counts(stream));
+    launch(what, count, dim3(groups(kCountGroup), count_.parts), kCountBlock,
+           size_t{4} * words_ * kCountGroup, handle, x, layout, count_, summaries(stream),
+           call.norm_in, call.quantile, counts(stream));
   }
 
   template <class T, class Limit, int kNodes>
