@@ -70,10 +70,11 @@ TEST(CudaLayer, EqualsTheCpuOverShapesTypesAndLayouts) {
 
 TEST(CudaLayer, EqualsTheCpuOnLargeChannels) {
   torch::manual_seed(0);
-  // The first two: one block for a channel or four, with few heavy bins, and with none.
+  // The first two: one block for a channel or four, with few heavy bins, and with none. The
+  // last: turned tables, in a full group of channels and one that is not.
   const std::vector<std::vector<int64_t>> large = {
       {20, 12, 4, 4},   {128, 16, 4, 4}, {128, 8, 8, 8}, {128, 100, 16, 16}, {64, 8, 16, 16},
-      {50, 12, 33, 31}, {33, 7, 64, 64}, {9000, 40},     {70000, 3, 2}};
+      {50, 12, 33, 31}, {33, 7, 64, 64}, {9000, 40},     {70000, 3, 2},      {50, 18, 90, 90}};
   for (const auto& shape : large) {
     for (const auto type : {torch::kFloat, torch::kBFloat16}) {
       for (int i : {0, 1}) {
@@ -167,7 +168,8 @@ TEST(CudaLayer, EqualsTheCpuOverDistributions) {
 }
 
 TEST(CudaLayer, NotFiniteChannelsAreNan) {
-  for (const auto& shape : std::vector<std::vector<int64_t>>{{600, 4, 2}, {40, 48, 256}}) {
+  for (const auto& shape :
+       std::vector<std::vector<int64_t>>{{600, 4, 2}, {40, 48, 256}, {200001, 4, 2}}) {
     torch::Tensor x = torch::randn(shape);
     x[5][1][0] = NAN;
     x[7][2][1] = INFINITY;
