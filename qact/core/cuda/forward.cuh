@@ -140,16 +140,16 @@ __device__ inline void merge_counts(const PartCounts& counts, uint32_t channel, 
   __syncthreads();
 }
 
-template <class Limit, int kNodes>
+template <class Limit, int kNodes, int kBlock>
 union PassSpace {  // one after the other
   using Count = std::conditional_t<std::is_same_v<Limit, Long>, unsigned long long, uint32_t>;
-  QuickSpace<Limit, Count, kThreads> quick;
+  QuickSpace<Limit, Count, kBlock> quick;
   SolveSpace<Limit, kNodes> slow;
 };
 
 // Whether bins told all levels.
-template <class Space>
-__device__ inline bool solve_quickly(const Team<kThreads>& team, const SolveCall& call,
+template <class Team, class Space>
+__device__ inline bool solve_quickly(const Team& team, const SolveCall& call,
                                      const ChannelPlan& plan, const PartCounts& counts, uint32_t n,
                                      uint32_t channel, Space& space, PassMap& out) {
   merge_counts(counts, channel, Space::kSlots, space.before);
@@ -166,20 +166,20 @@ __device__ inline bool solve_quickly(const Team<kThreads>& team, const SolveCall
     out.norm = OutNorm(call, call.affine_out(channel), stats);
   }
   copy_words(reinterpret_cast<const uint32_t*>(space.level), Space::kBins / 4,
-             reinterpret_cast<uint32_t*>(out.level), threadIdx.x, kThreads);
+             reinterpret_cast<uint32_t*>(out.level), threadIdx.x, Team::kThreads);
   finish_quickly(team, call, plan, channel, space, stats);
   return true;
 }
 
-template <class T, class Limit, int kNodes>
-__global__ void __launch_bounds__(kThreads, 2)
+template <class T, class Limit, int kNodes, int kBlock>
+__global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     solve(Values<T> values, int64_t channel_stride, const ChannelPlan* plans, PartCounts counts,
           SolveCall call, PassMap* maps) {
   extern __shared__ __align__(32) unsigned char memory[];
-  auto& space = *reinterpret_cast<PassSpace<Limit, kNodes>*>(memory);
+  auto& space = *reinterpret_cast<PassSpace<Limit, kNodes, kBlock>*>(memory);
   __shared__ Room<ChannelPlan> plan_room;
   ChannelPlan& plan = plan_room.value();
-  const Team<kThreads> team;
+  const Team<kBlock> team;
   const uint32_t channel = blockIdx.x;
   wait_for_previous();
   let_next_start();

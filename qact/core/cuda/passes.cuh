@@ -130,11 +130,21 @@ class Passes {
            call.norm_in, call.quantile, counts(stream));
   }
 
+  // Exact levels take many steps over a channel, in which more threads help.
   template <class T, class Limit, int kNodes>
   void solve(const char* what, const View& view, SolveCall call, const Stream& stream) const {
-    if (exact_) call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
-    launch_next(what, cuda::solve<T, Limit, kNodes>, dim3(channels()), kThreads,
-                sizeof(PassSpace<Limit, kNodes>), static_cast<cudaStream_t>(stream.handle),
+    if (exact_) {
+      call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
+      solve<T, Limit, kNodes, 1024>(what, view, call, stream);
+    } else {
+      solve<T, Limit, kNodes, kThreads>(what, view, call, stream);
+    }
+  }
+  template <class T, class Limit, int kNodes, int kBlock>
+  void solve(const char* what, const View& view, const SolveCall& call,
+             const Stream& stream) const {
+    launch_next(what, cuda::solve<T, Limit, kNodes, kBlock>, dim3(channels()), kBlock,
+                sizeof(PassSpace<Limit, kNodes, kBlock>), static_cast<cudaStream_t>(stream.handle),
                 values_of<T>(shape_, view), view.channel_stride, summaries(stream).plans,
                 counts(stream), call, maps(stream));
   }
