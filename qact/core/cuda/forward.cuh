@@ -21,6 +21,16 @@ struct PartCounts {
   __device__ uint32_t* of(uint32_t channel, uint32_t part) const {
     return words + (static_cast<int64_t>(channel) * parts + part) * per_part;
   }
+  // From counts in whole words, by `threads` of a block, of which this is one.
+  __device__ void put(const uint32_t* bins, uint32_t channel, uint32_t part, uint32_t thread,
+                      uint32_t threads) const {
+    const uint4* from = reinterpret_cast<const uint4*>(bins);
+    uint4* to = reinterpret_cast<uint4*>(of(channel, part));
+    for (uint32_t i = thread; i < per_part / 4; i += threads) {
+      const uint4 a = from[2 * i], b = from[2 * i + 1];
+      to[i] = {a.x | a.y << 16, a.z | a.w << 16, b.x | b.y << 16, b.z | b.w << 16};
+    }
+  }
 };
 
 template <class T, int kSize>
@@ -60,10 +70,6 @@ __device__ inline void plan_channel(const Summaries& from, float first, uint32_t
   if (threadIdx.x % kWarp == 0) {
     plan = make_plan(all, shift_of(first), n, norm_in, norm_in.of(channel), quantile);
   }
-}
-
-__device__ inline void count_bin(uint32_t* words, int bin) {
-  atomicAdd(&words[bin / 2], 1u << (bin % 2 * 16));
 }
 
 __device__ inline void clear_words(uint32_t* words, uint32_t count) {
@@ -107,12 +113,7 @@ __global__ void __launch_bounds__(kThreads, kCountBlocks)
     for (int i = 0; i < kSize; ++i) atomicAdd(&bins[bin_of(to_float(pack.v[i]), map)], 1u);
   });
   __syncthreads();
-  const uint4* from = reinterpret_cast<const uint4*>(bins);
-  uint4* to = reinterpret_cast<uint4*>(counts.of(channel, part));
-  for (uint32_t i = threadIdx.x; i < counts.per_part / 4; i += blockDim.x) {
-    const uint4 a = from[2 * i], b = from[2 * i + 1];
-    to[i] = {a.x | a.y << 16, a.z | a.w << 16, b.x | b.y << 16, b.z | b.w << 16};
-  }
+  counts.put(bins, channel, part, threadIdx.x, blockDim.x);
 }
 
 // The maps that the passes hand on.
@@ -142,7 +143,7 @@ __device__ inline void merge_counts(const PartCounts& counts, uint32_t channel, 
 
 template <class Limit, int kNodes, int kBlock>
 union PassSpace {  // one after the other
-  using Count = std::conditional_t<std::is_same_v<Limit, Long>, unsigned long long, uint32_t>;
+  using Count = std::conditional_t<Limit::kValues == 0, unsigned long long, uint32_t>;
   QuickSpace<Limit, Count, kBlock> quick;
   SolveSpace<Limit, kNodes> slow;
 };

@@ -9,7 +9,8 @@
 namespace qact::core::cuda {
 
 // Channels of a block in columns, and its threads.
-inline constexpr int kSummaryGroup = 32, kCountGroup = 16, kCountBlock = 1024;
+inline constexpr int kSummaryGroup = 32, kCountBlock = 1024;
+inline constexpr int kCountGroup = 8, kTurnedGroup = 16;
 inline constexpr int kWriteGroup = 32, kWriteBlock = 1024;
 
 // Channels of at least this many values are counted into turned tables; for shorter ones,
@@ -29,7 +30,8 @@ class Passes {
     const bool rows = order_ == Order::rows;
     summary_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kSummaryGroup),
                          rows ? 1056 : 528, rows ? 4096 : 512);
-    count_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kCountGroup),
+    turned_ = !rows && packed_ && shape.context_size() >= kTurnedChannel;
+    count_ = extent_of(shape, order_, size, rows ? shape.channels : groups(count_group()),
                        rows ? 528 : 132, 4096);
     words_ = static_cast<uint32_t>(bins_for(shape.context_size()) + 16) / 2;
   }
@@ -49,13 +51,7 @@ class Passes {
       packed_ ? count_columns<T, kColumnPack>(what, x, call, stream)
               : count_columns<T, 1>(what, x, call, stream);
     }
-    if constexpr (kNodes == kDensityNodes) {
-      if (shape_.context_size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
-        solve<T, Short, kNodes>(what, x, call, stream);
-        return maps(stream);
-      }
-    }
-    solve<T, Long, kNodes>(what, x, call, stream);
+    solve_all<T, kNodes>(what, x, call, stream);
     return maps(stream);
   }
 
@@ -93,6 +89,7 @@ class Passes {
   PassMap* maps(const Stream& stream) const {
     return reinterpret_cast<PassMap*>(scratch(stream) + maps_at());
   }
+  int count_group() const { return turned_ ? kTurnedGroup : kCountGroup; }
   unsigned channels() const { return static_cast<unsigned>(shape_.channels); }
   unsigned groups(unsigned of) const { return (channels() + of - 1) / of; }
 
@@ -120,25 +117,30 @@ class Passes {
            summaries(stream).parts);
     auto* count = cuda::count_columns<T, kCountGroup, kSize, kCountBlock>;
     if constexpr (kSize == kColumnPack) {
-      if (shape_.context_size() >= kTurnedChannel) {
-        count = cuda::count_columns_turned<T, kCountGroup, kCountBlock>;
-      }
+      if (turned_) count = cuda::count_columns_turned<T, kTurnedGroup, kCountBlock>;
     }
+    constexpr size_t kTables = size_t{8} * kCountGroup;  // counts of 4 bytes, or twice as many of 2
+    static_assert(kTurnedGroup == 2 * kCountGroup);
     // Not launch_next(), here and in write_columns(): large blocks that come early crowd together.
-    launch(what, count, dim3(groups(kCountGroup), count_.parts), kCountBlock,
-           size_t{4} * words_ * kCountGroup, handle, x, layout, count_, summaries(stream),
-           call.norm_in, call.quantile, counts(stream));
+    launch(what, count, dim3(groups(count_group()), count_.parts), kCountBlock, kTables * words_,
+           handle, x, layout, count_, summaries(stream), call.norm_in, call.quantile,
+           counts(stream));
   }
 
-  // Exact levels take many steps over a channel, in which more threads help.
-  template <class T, class Limit, int kNodes>
-  void solve(const char* what, const View& view, SolveCall call, const Stream& stream) const {
-    if (exact_) {
+  template <class T, int kNodes>
+  void solve_all(const char* what, const View& view, SolveCall call, const Stream& stream) const {
+    if (exact_) {  // takes many steps over a channel, in which more threads help
       call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
-      solve<T, Limit, kNodes, 1024>(what, view, call, stream);
-    } else {
-      solve<T, Limit, kNodes, kThreads>(what, view, call, stream);
+      return solve<T, Long, kNodes, 1024>(what, view, call, stream);
     }
+    if constexpr (kNodes == kDensityNodes) {
+      const int64_t n = shape_.context_size();
+      if (n <= Medium::kValues && call.quantile.levels <= Medium::kLevels) {
+        return n < kLongChannel ? solve<T, Short, kNodes, kThreads>(what, view, call, stream)
+                                : solve<T, Medium, kNodes, kThreads>(what, view, call, stream);
+      }
+    }
+    solve<T, Long, kNodes, kThreads>(what, view, call, stream);
   }
   template <class T, class Limit, int kNodes, int kBlock>
   void solve(const char* what, const View& view, const SolveCall& call,
@@ -175,6 +177,7 @@ class Passes {
   int size_;  // values of a pack
   bool packed_;
   bool exact_;
+  bool turned_;  // tables of counts: see kTurnedChannel
   Extent summary_, count_;
   uint32_t words_;
 };

@@ -23,8 +23,11 @@ struct Limits {
   static constexpr int kCells = kMostBins;                 // counted at a time, over all intervals
   static constexpr int kGridNodes = kMostBins / 4 + 16;    // of a density: 16 bins to a bandwidth
   static constexpr int kAhead = kMostBins > 2048 ? 8 : 1;  // loads that a thread waits for at once
+  // Up to so many values, 32 bits hold n * levels^2 and n * bins.
+  static constexpr int64_t kValues = kMostLevels > 127 ? 0 : 1 << 18;
 };
 using Long = Limits<4096, 255>;
+using Medium = Limits<4096, 127>;
 using Short = Limits<2048, 127>;
 
 inline constexpr int kCellsEach = 1024;  // at most, of one interval
