@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kBlock)
   ChannelPlan* const plans = plans_room.array();
   clear_words(words, counts.per_part * kGroup);
   let_next_start();
-  plan_group<kGroup>(x, extent, summaries, norm_in, quantile, plans);
+  plan_columns<kGroup>(x, extent, summaries, norm_in, quantile, plans);
   const Column<kGroup, kSize> column(blockIdx.x);
   // At every other place, threads take their second channel first: otherwise the lanes of a warp
   // would crowd in every other bank.

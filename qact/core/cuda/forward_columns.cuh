@@ -52,9 +52,9 @@ struct ColumnBins {
 
 // The plans of a block's channels, a warp each; the first block of a channel hands its plan on.
 template <int kGroup, class T>
-__device__ inline void plan_group(const T* x, const Extent& extent, const Summaries& summaries,
-                                  const NormIn& norm_in, const Quantile& quantile,
-                                  ChannelPlan* plans) {
+__device__ inline void plan_columns(const T* x, const Extent& extent, const Summaries& summaries,
+                                    const NormIn& norm_in, const Quantile& quantile,
+                                    ChannelPlan* plans) {
   const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
   if (warp < kGroup && own < extent.channels) {
     plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kBlock)
   const uint32_t table = counts.per_part * 2;
   clear_words(tables, table * kGroup);
   let_next_start();
-  plan_group<kGroup>(x, extent, summaries, norm_in, quantile, plans);
+  plan_columns<kGroup>(x, extent, summaries, norm_in, quantile, plans);
   const Column<kGroup, kSize> column(blockIdx.x);
   const uint32_t first = column.channel - blockIdx.x * kGroup;
   ColumnBins bins[kSize];
