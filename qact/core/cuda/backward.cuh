@@ -25,7 +25,7 @@ struct GradSums {  // in the order of ThreadSums
   }
 };
 
-// The same over the few values of one thread, which floats can hold.
+// The same over the values of one thread, a few hundred at most, which floats can hold.
 struct ThreadSums {
   static constexpr int kCount = 8;
   float sum[kCount] = {};

@@ -86,23 +86,41 @@ void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shar
   check(cudaGetLastError(), what);
 }
 
-template <class = void>
+template <class = void>  // since it stands in a header
 __global__ void probe() {}
 
 // Whether kernels run as code for sm_90 on the current device, with the waits of chain.cuh and the
 // clusters of cluster.cuh. Machine code may come from older PTX.
 inline bool runs_sm90(const char* what) {
   constexpr int kDevices = 64;
-  static std::array<std::atomic<int>, kDevices> known{};  // 1: no, 2: yes
+  enum { kUnknown, kNo, kYes };
+  static std::array<std::atomic<int>, kDevices> known{};
   int device = 0;
   check(cudaGetDevice(&device), what);
-  std::atomic<int>& answer = known[device % kDevices];
-  if (answer == 0 || device >= kDevices) {
+  int answer = device < kDevices ? known[device].load() : kUnknown;
+  if (answer == kUnknown) {
     cudaFuncAttributes attributes;
     check(cudaFuncGetAttributes(&attributes, probe<>), what);
-    answer = attributes.ptxVersion >= 90 ? 2 : 1;
+    answer = attributes.ptxVersion >= 90 ? kYes : kNo;
+    if (device < kDevices) known[device] = answer;
   }
-  return answer == 2;
+  return answer == kYes;
+}
+
+// Starts a kernel in a way that an attribute tells, if `use`.
+template <class Kernel, class... Arguments>
+void launch_with(cudaLaunchAttribute attribute, bool use, const char* what, Kernel kernel,
+                 dim3 grid, int threads, size_t shared, cudaStream_t stream,
+                 const Arguments&... arguments) {
+  prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = use;
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
 }
 
 // Starts a kernel that calls wait_for_previous(), after one of the same call that calls
@@ -110,37 +128,22 @@ inline bool runs_sm90(const char* what) {
 template <class Kernel, class... Arguments>
 void launch_next(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
                  cudaStream_t stream, const Arguments&... arguments) {
-  prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
   cudaLaunchAttribute early;
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared;
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = runs_sm90(what);
-  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
+  launch_with(early, runs_sm90(what), what, kernel, grid, threads, shared, stream, arguments...);
 }
 
 // Starts a kernel whose blocks form clusters of so many; 1: none.
 template <class Kernel, class... Arguments>
 void launch_clusters(const char* what, Kernel kernel, unsigned clusters, int blocks, int threads,
                      size_t shared, cudaStream_t stream, const Arguments&... arguments) {
-  const dim3 grid(clusters * static_cast<unsigned>(blocks));
-  prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
-  cudaLaunchAttribute size;
-  size.id = cudaLaunchAttributeClusterDimension;
-  size.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared;
-  config.stream = stream;
-  config.attrs = &size;
-  config.numAttrs = blocks > 1;
-  check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
+  const auto size = static_cast<unsigned>(blocks);
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {size, 1, 1};
+  launch_with(cluster, blocks > 1, what, kernel, dim3(clusters * size), threads, shared, stream,
+              arguments...);
 }
 
 enum class Order { rows, columns, neither };

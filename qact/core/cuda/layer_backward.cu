@@ -13,12 +13,12 @@ constexpr const char* kWhat = "quantile_layer_backward";
 constexpr int kGroup = 32;         // channels of a block in columns
 constexpr int kLongThreads = 768;  // more would have too few registers
 
-bool packs_well(const LayerBackward& call) {
+bool fits_one_launch(const LayerBackward& call) {
   return one_launch(call.shape, call.x, call.grad_x) && one_launch(call.shape, call.x, call.grad_y);
 }
 
-bool one_launch(const LayerBackward& call) {
-  return call.shape.context_size() <= kCounted || packs_well(call);
+bool small(const LayerBackward& call) {
+  return call.shape.context_size() <= kCounted || fits_one_launch(call);
 }
 
 // Values that one instruction loads.
@@ -65,7 +65,7 @@ void run_columns(const LayerBackward& call, const GradCall<T>& grad, const Strea
 }
 
 template <class T>
-void run_one_launch(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
+void run_small(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
   const SmallGrad<T> tensors{results_of<T>(call.shape, call.grad_y),
                              results_of<T>(call.shape, call.x),
                              results_of<T>(call.shape, call.grad_x),
@@ -79,17 +79,11 @@ void run_one_launch(const LayerBackward& call, const GradCall<T>& grad, const St
   const int64_t n = call.shape.context_size();
   const bool brief = n <= kBriefBlock, packed = pack_size(call) > 1;
   if (order_of(call.shape, call.x) == Order::columns) {
-    packs_well(call) ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
-                     : run.template operator()<1, 1, kCounted, 0>();
+    fits_one_launch(call) ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
+                          : run.template operator()<1, 1, kCounted, 0>();
   } else if (n > kOneBlock) {
-    switch (blocks_of(call.shape)) {
-      case 1:
-        return run.template operator()<kSize, 1, kLongThreads, 0>();
-      case 2:
-        return run.template operator()<kSize, 1, kLongThreads, 0, 2>();
-      default:
-        return run.template operator()<kSize, 1, kLongThreads, 0, 4>();
-    }
+    with_blocks(call.shape,
+                [&](auto blocks) { run.template operator()<kSize, 1, kLongThreads, 0, blocks>(); });
   } else if (packed) {
     brief ? run.template operator()<kSize, 1, 256, 8 / kSize>()
           : run.template operator()<kSize, 1, 512, 16 / kSize>();
@@ -101,7 +95,7 @@ void run_one_launch(const LayerBackward& call, const GradCall<T>& grad, const St
 }  // namespace
 
 size_t layer_backward_scratch(const LayerBackward& call) {
-  if (one_launch(call)) return 0;
+  if (small(call)) return 0;
   return call.shape.channels * (sizeof(GradSums) * sums_extent(call).parts + sizeof(GradMap));
 }
 
@@ -124,9 +118,7 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
                   reinterpret_cast<const LayerStats*>(call.stats),
                   call.density,
                   grad_affine};
-    if (one_launch(call)) {
-      return run_one_launch(call, grad, stream);
-    }
+    if (small(call)) return run_small(call, grad, stream);
     const bool packed = pack_size(call) > 1;
     if (order_of(call.shape, call.x) == Order::rows) {
       packed ? run_rows<T, 16 / sizeof(T)>(call, grad, stream) : run_rows<T, 1>(call, grad, stream);

@@ -35,7 +35,7 @@ struct SmallSpace {
   bool quickly[kGroup];
 };
 
-// What all blocks of a cluster have of its channel, by a warp of each.
+// What all blocks of a cluster have of its channel, given what the first threads of each have.
 template <int kBlocks, class Space>
 __device__ inline Partial merge_cluster(const Partial& own, Space& space) {
   using Blocks = Cluster<kBlocks>;

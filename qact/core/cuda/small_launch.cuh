@@ -8,20 +8,39 @@
 
 namespace qact::core::cuda {
 
-// Channels of at most so many values in rows are settled by one block; longer ones too, or by
-// clusters of blocks, if there are enough of them to occupy the device. In columns a block has
-// kSmallGroup channels: longer ones would leave too many multiprocessors idle.
+// Channels of at most so many values in rows are settled by one block; longer ones too, if there
+// are enough of them to occupy the device, or by clusters of blocks, if all of them find room at
+// once. In columns a block has kSmallGroup channels: longer ones would leave too many
+// multiprocessors idle.
 inline constexpr int64_t kBriefBlock = 2048, kOneBlock = 8192;
-inline constexpr int64_t kExactBlock = 32768, kLongBlock = 131072;
-inline constexpr int64_t kManyBlocks = 96;
+inline constexpr int64_t kManyBlock = 32768, kLongBlock = 131072;
+inline constexpr int64_t kManyBlocks = 96, kMostBlocks = 132;
 inline constexpr int kSmallGroup = 4;
+static_assert(2 * kLongBlock <= Short::kValues);  // SmallSpace counts in 32 bits
 
-// How many blocks settle a long channel in rows; 0: too long, or too few channels.
+// How many blocks settle a long channel in rows; 0: too long, or not the right number of them.
 inline int blocks_of(const Shape& shape) {
   const int64_t n = shape.context_size();
-  if (shape.channels >= kManyBlocks) return n <= kLongBlock ? 1 : 0;
-  if (shape.channels * 4 < kManyBlocks || n > 2 * kLongBlock || !runs_sm90("qact")) return 0;
-  return shape.channels * 2 >= kManyBlocks ? 2 : 4;
+  if (shape.channels >= kManyBlocks && n <= kManyBlock) return 1;
+  for (const int blocks : {1, 2, 4}) {
+    const int64_t all = shape.channels * blocks;
+    if (all < kManyBlocks || all > kMostBlocks || n > std::min(blocks, 2) * kLongBlock) continue;
+    return blocks == 1 || runs_sm90("qact") ? blocks : 0;
+  }
+  return 0;
+}
+
+// run(std::integral_constant) with blocks_of(), which is not 0.
+template <class Run>
+void with_blocks(const Shape& shape, const Run& run) {
+  switch (blocks_of(shape)) {
+    case 1:
+      return run(std::integral_constant<int, 1>());
+    case 2:
+      return run(std::integral_constant<int, 2>());
+    default:
+      return run(std::integral_constant<int, 4>());
+  }
 }
 
 inline bool counted(const Shape& shape, const Quantile& quantile) {
@@ -46,7 +65,7 @@ inline bool small(const LayerForward& call) {
   const int64_t n = call.shape.context_size();
   const bool rows = order_of(call.shape, call.x) == Order::rows;
   if (rows && n <= kOneBlock) return true;
-  if (n > kExactBlock && call.quantile.exact_for(n)) return false;  // one block would rank them
+  if (n > kManyBlock && call.quantile.exact_for(n)) return false;  // one block would rank them
   return call.quantile.levels <= Short::kLevels;
 }
 
@@ -96,14 +115,8 @@ void run_small(const char* what, const LayerForward& call, const SolveCall& solv
   if (order_of(call.shape, call.x) == Order::columns) {
     run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 2>();
   } else if (n > kOneBlock) {
-    switch (blocks_of(call.shape)) {
-      case 1:
-        return run.template operator()<Long, kSize, 1, 1024, 0>();
-      case 2:
-        return run.template operator()<Long, kSize, 1, 1024, 0, 2>();
-      default:
-        return run.template operator()<Long, kSize, 1, 1024, 0, 4>();
-    }
+    with_blocks(call.shape,
+                [&](auto blocks) { run.template operator()<Long, kSize, 1, 1024, 0, blocks>(); });
   } else if (call.quantile.levels > Short::kLevels) {
     run.template operator()<Long, 1, 1, 512, 0>();
   } else if (packed) {

@@ -7,8 +7,11 @@
 #include <torch/library.h>
 
 #include <array>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "qact/ops/border.h"
 
