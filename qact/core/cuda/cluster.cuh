@@ -5,36 +5,8 @@
 
 namespace qact::core::cuda {
 
-template <int kBlocks>
-struct Cluster {
-#if __CUDA_ARCH__ >= 900
-  __device__ static uint32_t rank() { return __clusterRelativeBlockRank(); }
-  // Before a block writes to others, all must have arrived.
-  __device__ static void arrive() { __cluster_barrier_arrive(); }
-  __device__ static void wait() { __cluster_barrier_wait(); }
-  // What a block has at `own`, in the block of that rank.
-  template <class Value>
-  __device__ static Value* in(uint32_t rank, Value* own) {
-    return static_cast<Value*>(__cluster_map_shared_rank(own, rank));
-  }
-#else  // never started there
-  __device__ static uint32_t rank() { return 0; }
-  __device__ static void arrive() {}
-  __device__ static void wait() {}
-  template <class Value>
-  __device__ static Value* in(uint32_t, Value* own) {
-    return own;
-  }
-#endif
-  __device__ static void sync() {
-    arrive();
-    wait();
-  }
-};
-
 // A block on its own.
-template <>
-struct Cluster<1> {
+struct LoneBlock {
   __device__ static uint32_t rank() { return 0; }
   __device__ static void arrive() {}
   __device__ static void wait() {}
@@ -44,6 +16,30 @@ struct Cluster<1> {
     return own;
   }
 };
+
+#if __CUDA_ARCH__ >= 900
+template <int kBlocks>
+struct Cluster {
+  __device__ static uint32_t rank() { return __clusterRelativeBlockRank(); }
+  // Before a block writes to others, all must have arrived.
+  __device__ static void arrive() { __cluster_barrier_arrive(); }
+  __device__ static void wait() { __cluster_barrier_wait(); }
+  __device__ static void sync() {
+    arrive();
+    wait();
+  }
+  // What a block has at `own`, in the block of that rank.
+  template <class Value>
+  __device__ static Value* in(uint32_t rank, Value* own) {
+    return static_cast<Value*>(__cluster_map_shared_rank(own, rank));
+  }
+};
+template <>
+struct Cluster<1> : LoneBlock {};
+#else
+template <int kBlocks>
+struct Cluster : LoneBlock {};  // more than one are never started there
+#endif
 
 // What a cluster's block has of n values that lie in runs of kRun.
 struct Range {
