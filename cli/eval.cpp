@@ -13,7 +13,6 @@
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/whole_number.h"
-#include "qact/corrupt/choose.h"
 #include "qact/run/evaluate.h"
 #include "qact/run/evaluate_summary.h"
 
@@ -27,20 +26,6 @@ struct EvalCommand {
 };
 
 std::string plain(double number) { return nlohmann::json(number).dump(); }
-
-// What is left to the run named: its classifiers, the distortions of its images' size, and of
-// these the one to picture.
-run::EvaluateOptions resolved(run::EvaluateOptions o, const run::RunFolder& folder) {
-  run::expect_in_run(folder.config());
-  const run::Model model =
-      run::load_model(run::expect_in_run(o.weights == "best" ? folder.best() : folder.model()));
-  if (o.classifiers.empty()) o.classifiers = run::classifiers_of(model);
-  const auto side = static_cast<int>(model.card.options.image_size);
-  const auto channels = static_cast<int>(model.card.options.channels);
-  o.distortions = corrupt::choose(o.distortions, {side, side, channels});
-  if (o.picture_distortion.empty()) o.picture_distortion = o.distortions.front();
-  return o;
-}
 
 // Every setting that a row depends on spelt out: it repeats the row whatever the defaults have
 // become.
@@ -139,8 +124,8 @@ void print_lines(const results::Rows& rows, const std::string& name) {
 
 run::EvaluateResult evaluate_run(const EvalCommand& eval, const std::string& name,
                                  const InterruptGuard& guard) {
-  run::EvaluateOptions options = resolved(eval.options, {name});
-  options.command = full_command(options, name);
+  run::EvaluateOptions options = eval.options;
+  options.command = [&](const run::EvaluateOptions& all) { return full_command(all, name); };
   options.versions = {{"qact", QACT_VERSION}, {"torch", TORCH_VERSION}};
   ProgressBar bar("eval " + name);
   const bool terminal = isatty(STDERR_FILENO) != 0;

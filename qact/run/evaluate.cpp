@@ -25,7 +25,7 @@ Subject read_subject(const RunFolder& folder, const EvaluateOptions& options) {
   const fs::path path = options.weights == "best" ? folder.best() : folder.model();
   Subject subject;
   subject.config = read_config(folder.config());
-  const Model model = load_model(path);
+  const Model model = load_model(expect_in_run(path));
   subject.classifiers = options.classifiers.empty() ? classifiers_of(model) : options.classifiers;
   check_classifiers(model, subject.classifiers);
   if (subject.classifiers.empty()) {
@@ -55,17 +55,17 @@ TestImages open_images(const EvaluateOptions& o, const TrainConfig& config) {
   return TestImages(images);
 }
 
-// Throws where some of them cannot be had, before anything is written.
-std::vector<std::string> choose_distortions(const EvaluateOptions& options,
-                                            const TestImages& images) {
-  const std::vector<std::string> distortions = corrupt::choose(options.distortions, images.size());
-  for (const int severity : options.severities) {
-    for (const std::string& distortion : distortions) images.check(distortion, severity);
-    if (options.pictures && !options.picture_distortion.empty()) {
-      images.check(options.picture_distortion, severity);
-    }
+// What is left to the run named: its classifiers, the distortions of its images' size, and of
+// these the one to picture. Throws where some cannot be had, before anything is written.
+EvaluateOptions resolved(EvaluateOptions o, const Subject& subject, const TestImages& images) {
+  o.classifiers = subject.classifiers;
+  o.distortions = corrupt::choose(o.distortions, images.size());
+  if (o.picture_distortion.empty()) o.picture_distortion = o.distortions.front();
+  for (const int severity : o.severities) {
+    for (const std::string& distortion : o.distortions) images.check(distortion, severity);
+    if (o.pictures) images.check(o.picture_distortion, severity);
   }
-  return distortions;
+  return o;
 }
 
 int thread_count(int threads) {
@@ -75,11 +75,10 @@ int thread_count(int threads) {
 class Evaluation {
  public:
   Evaluation(const RunFolder& folder, const EvaluateOptions& options, const EvaluateEvents& events)
-      : options_(options),
-        events_(events),
+      : events_(events),
         subject_(read_subject(folder, options)),
         images_(open_images(options, subject_.config)),
-        distortions_(choose_distortions(options, images_)),
+        options_(resolved(options, subject_, images_)),
         maker_(subject_, options_, images_),
         file_(folder.results()),
         models_(options.weights == "best" ? folder.best() : folder.model(), options.device,
@@ -95,7 +94,7 @@ class Evaluation {
     const size_t before = file_.rows().size();
     result.kept = asked_for().size();
     file_.append({maker_.config(name_)});
-    std::vector<EvaluateJob> jobs = plan(options_, distortions_, maker_, file_);
+    std::vector<EvaluateJob> jobs = plan(options_, maker_, file_);
     add_pictures(&jobs);
     try {
       run(jobs);
@@ -108,10 +107,8 @@ class Evaluation {
   }
 
  private:
-  // The first distortion's where none was named.
   Pictures pictures_in(const std::string& mode) const {
-    const std::string& named = options_.picture_distortion;
-    return {options_, images_, maker_, named.empty() ? distortions_.front() : named, mode};
+    return {options_, images_, maker_, options_.picture_distortion, mode};
   }
 
   void add_pictures(std::vector<EvaluateJob>* jobs) const {
@@ -198,7 +195,7 @@ class Evaluation {
     };
     for (const std::string& mode : options_.modes) {
       want(maker_.of_cell(mode, "none", 0));
-      for (const std::string& distortion : distortions_) {
+      for (const std::string& distortion : options_.distortions) {
         for (const int severity : options_.severities) {
           if (severity > 0) want(maker_.of_cell(mode, distortion, severity));
         }
@@ -211,11 +208,10 @@ class Evaluation {
     return rows;
   }
 
-  const EvaluateOptions options_;
   const EvaluateEvents& events_;
   const Subject subject_;
   const TestImages images_;
-  const std::vector<std::string> distortions_;
+  const EvaluateOptions options_;
   const RowMaker maker_;
   RowFile file_;
   Models models_;

@@ -35,8 +35,9 @@ struct EvaluateOptions {
   std::string picture_distortion;  // none: the first one evaluated
   int64_t picture_samples = 1000;  // images of each severity
 
-  // Copied into every row.
-  std::string command;
+  // Kept in every row: the command that repeats it, given these options with all that was left to
+  // the run named; and versions.
+  std::function<std::string(const EvaluateOptions&)> command;
   results::Row versions = results::Row::object();
 };
 

@@ -90,12 +90,11 @@ Row RowMaker::finish(Row row, int64_t n, const Row& results) const {
   row["n"] = n;
   row.update(results);
   row["versions"] = options_.versions;
-  row["command"] = options_.command;
+  row["command"] = command_;
   return row;
 }
 
-std::vector<EvaluateJob> plan(const EvaluateOptions& options,
-                              const std::vector<std::string>& distortions, const RowMaker& maker,
+std::vector<EvaluateJob> plan(const EvaluateOptions& options, const RowMaker& maker,
                               const RowFile& file) {
   std::vector<EvaluateJob> jobs;
   const auto add = [&](const std::string& distortion, int severity) {
@@ -110,7 +109,7 @@ std::vector<EvaluateJob> plan(const EvaluateOptions& options,
   };
   const auto& severities = options.severities;
   if (std::find(severities.begin(), severities.end(), 0) != severities.end()) add("none", 0);
-  for (const std::string& distortion : distortions) {
+  for (const std::string& distortion : options.distortions) {
     for (const int severity : severities) {
       if (severity > 0) add(distortion, severity);
     }

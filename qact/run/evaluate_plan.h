@@ -26,7 +26,10 @@ Inference inference_in(const std::string& mode, const EvaluateOptions& options,
 class RowMaker {
  public:
   RowMaker(const Subject& subject, const EvaluateOptions& options, const TestImages& images)
-      : subject_(subject), options_(options), images_(images) {}
+      : subject_(subject),
+        options_(options),
+        images_(images),
+        command_(options.command ? options.command(options) : "") {}
 
   results::Row config(const std::string& run) const;
   results::Row make(const std::string& kind, const std::string& mode, const std::string& classifier,
@@ -41,6 +44,7 @@ class RowMaker {
   const Subject& subject_;
   const EvaluateOptions& options_;
   const TestImages& images_;
+  const std::string command_;
 };
 
 // The images of one distortion at one severity, in the modes that lack rows; or the pictures of
@@ -52,8 +56,7 @@ struct EvaluateJob {
   bool pictures = false;
 };
 
-std::vector<EvaluateJob> plan(const EvaluateOptions& options,
-                              const std::vector<std::string>& distortions, const RowMaker& maker,
+std::vector<EvaluateJob> plan(const EvaluateOptions& options, const RowMaker& maker,
                               const RowFile& file);
 
 // Images that pass through the network in `mode` for each that is classified.

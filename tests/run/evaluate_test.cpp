@@ -21,7 +21,7 @@ EvaluateOptions quick() {
   options.severities = {0, 1, 5};
   options.inference.batch_size = 20;
   options.threads = 1;
-  options.command = "qact eval";
+  options.command = [](const EvaluateOptions&) { return "qact eval"; };
   return options;
 }
 
