@@ -42,14 +42,9 @@ std::vector<double> scale_and_shift(const std::vector<double>& x, double scale, 
   return out;
 }
 
-std::vector<double> activate(const std::vector<double>& z, const Parameters& p,
-                             std::vector<int>& levels) {
-  const std::vector<double> q = quantiles(Neuron(z, p), p.levels);
+std::vector<double> activation(const std::vector<int>& level, int levels) {
   std::vector<double> u;
-  for (const double v : z) {
-    levels.push_back(level(v, q));
-    u.push_back(static_cast<double>(levels.back()) / p.levels);
-  }
+  for (const int k : level) u.push_back(static_cast<double>(k) / levels);
   return u;
 }
 
@@ -117,8 +112,10 @@ double smoothed_cumulative(const Neuron& neuron, double x, double h) {
 LayerResult layer(const std::vector<double>& x, const LayerParameters& p) {
   const Normalised in(x, p.eps);
   const std::vector<double> z = scale_and_shift(in.value, p.weight_in, p.bias_in);
+  const std::vector<double> q = quantiles(Neuron(z, p.quantile), p.quantile.levels);
   LayerResult result;
-  const Normalised out(activate(z, p.quantile, result.level), p.eps);
+  for (const double v : z) result.level.push_back(level(v, q));
+  const Normalised out(activation(result.level, p.quantile.levels), p.eps);
   result.y = scale_and_shift(out.value, p.weight_out, p.bias_out);
   result.mean_in = in.mean;
   result.var_in = in.variance;
@@ -129,24 +126,29 @@ LayerResult layer(const std::vector<double>& x, const LayerParameters& p) {
 
 LayerGradient layer_gradient(const std::vector<double>& x, const std::vector<double>& grad_y,
                              const LayerParameters& p) {
-  const Normalised in(x, p.eps);
-  const std::vector<double> z = scale_and_shift(in.value, p.weight_in, p.bias_in);
-  std::vector<int> levels;
-  const Normalised out(activate(z, p.quantile, levels), p.eps);
+  const std::vector<double> z = scale_and_shift(Normalised(x, p.eps).value, p.weight_in, p.bias_in);
   const Neuron neuron(z, p.quantile);
+  std::vector<double> f;
+  for (const double v : z) f.push_back(density(neuron, v, p.quantile.bandwidth));
+  return layer_gradient(x, grad_y, layer(x, p).level, f, p);
+}
 
+LayerGradient layer_gradient(const std::vector<double>& x, const std::vector<double>& grad_y,
+                             const std::vector<int>& level, const std::vector<double>& density,
+                             const LayerParameters& p) {
+  const Normalised in(x, p.eps), out(activation(level, p.quantile.levels), p.eps);
   LayerGradient grad;
   for (size_t i = 0; i < x.size(); ++i) {
     grad.weight_out += grad_y[i] * out.value[i];
     grad.bias_out += grad_y[i];
   }
-  std::vector<double> grad_z = normalise_gradient(out, scale_and_shift(grad_y, p.weight_out, 0));
+  grad.z = normalise_gradient(out, scale_and_shift(grad_y, p.weight_out, 0));
   for (size_t i = 0; i < x.size(); ++i) {
-    grad_z[i] *= density(neuron, z[i], p.quantile.bandwidth);
-    grad.weight_in += grad_z[i] * in.value[i];
-    grad.bias_in += grad_z[i];
+    grad.z[i] *= density[i];
+    grad.weight_in += grad.z[i] * in.value[i];
+    grad.bias_in += grad.z[i];
   }
-  grad.x = normalise_gradient(in, scale_and_shift(grad_z, p.weight_in, 0));
+  grad.x = normalise_gradient(in, scale_and_shift(grad.z, p.weight_in, 0));
   return grad;
 }
 

@@ -46,10 +46,14 @@ struct LayerResult {
 LayerResult layer(const std::vector<double>& x, const LayerParameters& parameters);
 
 struct LayerGradient {
-  std::vector<double> x;
+  std::vector<double> x, z;
   double weight_in = 0, bias_in = 0, weight_out = 0, bias_out = 0;
 };
 LayerGradient layer_gradient(const std::vector<double>& x, const std::vector<double>& grad_y,
+                             const LayerParameters& parameters);
+// What follows where levels, and densities at every z, are given.
+LayerGradient layer_gradient(const std::vector<double>& x, const std::vector<double>& grad_y,
+                             const std::vector<int>& level, const std::vector<double>& density,
                              const LayerParameters& parameters);
 
 }  // namespace qact::core::reference

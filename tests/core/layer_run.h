@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "qact/core/context.h"
 #include "qact/core/quantile.h"
 #include "qact/core/reference.h"
 #include "tests/core/cases.h"
+#include "tests/core/layer_check.h"
 
 namespace qact::core::testing {
 
@@ -85,6 +87,14 @@ struct LayerRun {
   std::vector<int> levels_of(int64_t c) const {
     const int64_t n = y.shape().context_size();
     return {level.begin() + c * n, level.begin() + (c + 1) * n};
+  }
+
+  LayerFound found(int64_t c) const {
+    LayerStats own;
+    std::memcpy(&own, stats.data() + c * kLayerStats, sizeof(own));
+    const double* affine = grad_affine.data() + 4 * c;
+    return {levels_of(c), y.get(c),  grad_x.get(c), own.mean_in, own.var_in, own.mean_out,
+            own.var_out,  affine[0], affine[1],     affine[2],   affine[3]};
   }
 
   bool operator==(const LayerRun& other) const = default;

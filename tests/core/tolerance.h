@@ -1,0 +1,75 @@
+// How far each result may lie from the oracle's, and why: the one place that says so.
+//
+// u is the unit roundoff of the type that the kernels compute in (float64: 2^-53, all others:
+// 2^-24). What is stored is rounded once more to its own type. |t|_1 is the sum of |terms|.
+//
+//   term                exact            binned           because
+//   levels              0                1/4 level        a bin holds half a level at most, and all
+//                                                         its values have the level of its middle
+//   y, from levels      4u (128u)        the same         one multiplication, one addition
+//   mean_in, var_in     4u               the same         float sums run over 32 values
+//   mean_out, var_out   1e-14            the same         sums of whole numbers
+//   bias_out            8u (64u) |dy|_1  the same         float sums run over 128 values; needs no
+//   weight_out          8u (64u) |t|_1   the same         density
+//   bias_in, weight_in  0.1% |t|_1       the same         the density's errors have both signs
+//     few values        0.5% |t|_1       the same         which do not cancel then
+//   grad_x              0.5%             0.6%             the density's grid: see below
+//     few values        1.2%             2%               a value between two nodes is off most,
+//     and
+//                                                         bins spread it over their width
+//   context             0 values         a bin's values   where a bin straddles an edge
+//
+// In brackets: float64, where the oracle's own sums are no better. The density is kept at nodes a
+// quarter bandwidth apart and to 1/32767 of its peak, in every type. With levels given, all else
+// follows from them: so levels are held to their bound, and the rest to what the levels give.
+#pragma once
+
+#include <cmath>
+
+#include "qact/core/view.h"
+
+namespace qact::core::testing::tolerance {
+
+// The unit roundoff of what the kernels compute in, and of what is stored.
+inline double computed(DType dtype) { return dtype == DType::f64 ? 0x1p-53 : 0x1p-24; }
+inline double stored(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-53;
+    case DType::f32:
+      return 0x1p-24;
+    case DType::f16:
+      return 0x1p-11;
+    default:
+      return 0x1p-8;
+  }
+}
+// float16 has no normal numbers below 2^-14.
+inline double smallest(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0; }
+
+// In levels.
+inline double level(bool exact) { return exact ? 1e-9 : 0.25 + 1e-4; }
+// The z that values are ranked by is rounded; so is the mean that it is taken from.
+inline double z(DType dtype, double z, double scaled_mean) {
+  return dtype == DType::f64 ? 1e-12 * (1 + std::abs(z) + std::abs(scaled_mean))
+                             : 4 * computed(dtype) * (1 + std::abs(z) + std::abs(scaled_mean));
+}
+
+// In units of |scale| + |bias|.
+inline double y(DType dtype) { return (dtype == DType::f64 ? 128 : 4) * computed(dtype); }
+
+// In units of the values' distance from the first one, and of its square.
+inline double moments(DType dtype) { return (dtype == DType::f64 ? 64 : 4) * computed(dtype); }
+inline constexpr double kLevelMoments = 1e-14;
+
+// In units of |t|_1.
+inline double sum(DType dtype) { return (dtype == DType::f64 ? 64 : 8) * computed(dtype); }
+
+// Few values: so few distinct ones that the errors of their densities do not cancel.
+inline constexpr int kFewValues = 128;
+inline double density_sum(bool few) { return few ? 0.005 : 0.001; }
+inline double density(bool exact, bool few) {
+  return few ? (exact ? 0.012 : 0.02) : (exact ? 0.005 : 0.006);
+}
+
+}  // namespace qact::core::testing::tolerance
