@@ -47,7 +47,7 @@ struct LayerRun {
   std::vector<double> grad_affine;
 
   LayerRun(Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile,
-           const Execution& execution, Layout layout = Layout::contiguous)
+           const Execution& execution, Layout layout = Layout::contiguous, double eps = 1e-5)
       : y(x.shape(), x.view().dtype, layout), grad_x(x.shape(), x.view().dtype, layout) {
     const Shape& shape = x.shape();
     level.resize(shape.channels * shape.context_size());
@@ -57,6 +57,7 @@ struct LayerRun {
     grad_affine.resize(shape.channels * 4);
     LayerForward forward;
     forward.quantile = quantile;
+    forward.eps = eps;
     forward.shape = shape;
     forward.x = x.view();
     forward.y = y.view();
@@ -71,6 +72,7 @@ struct LayerRun {
     layer_forward(forward, execution);
     LayerBackward backward;
     backward.levels = quantile.levels;
+    backward.eps = eps;
     backward.shape = shape;
     backward.grad_y = grad_y.view();
     backward.x = x.view();

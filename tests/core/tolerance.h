@@ -14,9 +14,8 @@
 //   bias_in, weight_in  0.1% |t|_1       the same         the density's errors have both signs
 //     few values        0.5% |t|_1       the same         which do not cancel then
 //   grad_x              0.5%             0.6%             the density's grid: see below
-//     few values        1.2%             2%               a value between two nodes is off most,
-//     and
-//                                                         bins spread it over their width
+//     few values        1.2%             2%               off most between two nodes, and bins
+//                                                         spread a value over their width
 //   context             0 values         a bin's values   where a bin straddles an edge
 //
 // In brackets: float64, where the oracle's own sums are no better. The density is kept at nodes a
