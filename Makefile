@@ -2,11 +2,12 @@
 PYTHON := $(or $(QACT_PYTHON),$(CURDIR)/.venv/bin/python)
 BUILD := build
 SANITIZED := $(BUILD)/sanitized
+MUTANTS := $(BUILD)/mutants
 THREADS := $(shell nproc)
 # Programs that run side by side have one core each: more threads would wait for each other.
 SIDE_BY_SIDE := OMP_NUM_THREADS=1
 
-.PHONY: help demo test bench build setup sanitize sanitized clean
+.PHONY: help demo test bench build setup sanitize sanitized mutants mutants-cuda clean
 
 help:
 	@echo "make demo      train, distort, evaluate, compare: ends with a page to open"
@@ -14,6 +15,7 @@ help:
 	@echo "make bench     time the layer next to BatchNorm + ReLU; writes $(BUILD)/bench.json"
 	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"
 	@echo "make sanitize  all tests that need no torch, under sanitizers"
+	@echo "make mutants   break each kernel on purpose: a test must notice (mutants-cuda: on a GPU)"
 	@echo "make clean     remove what was built"
 	@echo
 	@echo "QACT_PYTHON=PATH uses that Python's torch (2.11 to 2.13) and installs nothing into it."
@@ -47,6 +49,19 @@ sanitize: sanitized
 sanitized: setup
 	@test -f $(SANITIZED)/build.ninja || cmake -G Ninja -S . -B $(SANITIZED) \
 	  -DQACT_PYTHON=$(PYTHON) -DQACT_TORCH=OFF -DQACT_SANITIZE=ON
+
+# The kernels of the CPU first; then, with a GPU, those of CUDA and what both share.
+mutants: setup
+	@test -f $(MUTANTS)/build.ninja || cmake -G Ninja -S . -B $(MUTANTS) \
+	  -DQACT_PYTHON=$(PYTHON) -DQACT_CUDA=OFF -DQACT_BENCH=OFF -DQACT_MUTANTS=ON
+	@cmake --build $(MUTANTS) --target core_tests torch_mutants
+	@scripts/mutants $(MUTANTS)
+
+mutants-cuda: setup
+	@test -f $(MUTANTS)-cuda/build.ninja || cmake -G Ninja -S . -B $(MUTANTS)-cuda \
+	  -DQACT_PYTHON=$(PYTHON) -DQACT_CUDA=ON -DQACT_BENCH=OFF -DQACT_MUTANTS=ON
+	@cmake --build $(MUTANTS)-cuda --target cuda_tests
+	@scripts/mutants --cuda $(MUTANTS)-cuda
 
 clean:
 	rm -rf $(BUILD)

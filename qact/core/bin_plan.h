@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "qact/core/host_device.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -83,7 +84,7 @@ struct BinPlan {
 template <class Real>
 QACT_HD inline Real first_not_negative(const Norm& norm, Real nearest) {
   constexpr Real kFar = std::numeric_limits<Real>::max();
-  if (norm.z(nearest) >= 0) return nearest;
+  if (norm.z(nearest) >= 0 || QACT_MUTANT("bins_zero_side")) return nearest;
   return std::nextafter(nearest, norm.scale > 0 ? kFar : -kFar);
 }
 
@@ -124,7 +125,7 @@ QACT_HD inline bool BinPlan<Real>::make(const Summary<Real>& s, const Norm& norm
   z_width = norm.scale / static_cast<double>(map.scale);
   if (zero_inside) {
     z_first = -map.offset * z_width;
-    split = map.offset < bins ? map.offset : bins;
+    split = map.offset < bins ? map.offset + QACT_MUTANT("bins_split") : bins;
   } else {
     z_first = norm.z(lowest);
     split = z_first >= 0 ? 0 : bins;

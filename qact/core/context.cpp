@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "qact/core/context_rows.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core {
 namespace {
@@ -43,7 +44,8 @@ constexpr char kMagic[8] = {'q', 'a', 'c', 't', 'c', 't', 'x', '1'};
 }  // namespace
 
 void context_add(ConstContextRow a, ConstContextRow b, ContextRow sum) {
-  for (int i = 0; i < kContextBins; ++i) sum[i] = checked_sum(a[i], b[i]);
+  for (int i = QACT_MUTANT("context_add_first"); i < kContextBins; ++i)
+    sum[i] = checked_sum(a[i], b[i]);
 }
 
 int64_t context_units(double values) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "qact/core/host_device.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -50,7 +51,8 @@ QACT_HD inline int context_bin(float z) {
   const uint32_t bits = std::bit_cast<uint32_t>(z);
   const int j = static_cast<int>((bits & 0x7fffffff) >> 20) - kFirst + 1;
   const int magnitude = j < 0 ? 0 : (j > kHalf - 1 ? kHalf - 1 : j);
-  return z >= 0 ? kHalf + magnitude : kHalf - 1 - magnitude;
+  return z >= 0 && !(QACT_MUTANT("context_bin_zero") && z == 0) ? kHalf + magnitude
+                                                                : kHalf - 1 - magnitude;
 }
 
 // a + b, exactly. Throws std::overflow_error past 2^47 values.

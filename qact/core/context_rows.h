@@ -7,6 +7,7 @@
 
 #include "qact/core/context.h"
 #include "qact/core/host_device.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -81,7 +82,8 @@ QACT_HD inline void blend_contexts(const int64_t* a, int64_t a_units, const int6
   if (own_a == 0) b_units += a_units, a_units = 0;
   if (own_b == 0) a_units += b_units, b_units = 0;
   add_scaled_context(a, own_a, a_units, out);
-  add_scaled_context(b, own_b, b_units, out);
+  add_scaled_context(b, own_b, QACT_MUTANT("blend_weight") ? b_units - b_units / 128 : b_units,
+                     out);
 }
 
 // q_1..q_levels of the weighted context; see context_quantiles in context.h.
@@ -97,7 +99,10 @@ QACT_HD inline void context_row_quantiles(const int64_t* row, const Quantile& qu
     for (; j < quantile.levels; ++j) {
       const double tau = (j + 1.0) / (quantile.levels + 1.0);
       if (tau > cumulative + weight) break;
-      quantiles[j] = low + (high - low) * std::fmax(0.0, (tau - cumulative) / weight);
+      quantiles[j] =
+          low + (high - low) * std::fmax(0.0, QACT_MUTANT("context_quantiles_interpolation")
+                                                  ? 0.0
+                                                  : (tau - cumulative) / weight);
     }
     cumulative += weight;
     last = high;

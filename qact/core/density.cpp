@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core {
 namespace {
 
@@ -55,7 +57,7 @@ void GaussSum::expand(double index, double* taylor) const {
       for (int b = 0; b < kTerms; ++b) taylor[b] += cell->moment[a] * row[a + b];
     }
   }
-  double factor = kInverseSqrt2Pi / bandwidth_;
+  double factor = kInverseSqrt2Pi / bandwidth_ * (QACT_MUTANT("gauss_sum_1_percent") ? 1.01 : 1);
   for (int b = 0; b < kTerms; ++b) {
     taylor[b] *= factor;
     factor /= -(b + 1);

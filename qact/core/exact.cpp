@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "qact/core/mutant.h"
 #include "qact/core/random.h"
 #include "qact/core/sort.h"
 
@@ -29,7 +30,11 @@ template <class Real>
 void SortedContext<Real>::sort() {
   std::erase_if(values, [](Real v) { return std::isnan(v); });
   sort_values(values.data(), static_cast<int64_t>(values.size()), scratch);
-  negatives = std::lower_bound(values.begin(), values.end(), Real{0}) - values.begin();
+  if (QACT_MUTANT("sorted_drops_ties"))
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+  const Real zero =
+      QACT_MUTANT("sorted_zero_is_negative") ? std::numeric_limits<Real>::min() : Real{0};
+  negatives = std::lower_bound(values.begin(), values.end(), zero) - values.begin();
 }
 
 template <class Real>
@@ -74,7 +79,9 @@ void weighted_quantiles(const SortedContext<Real>& context, const Quantile& quan
     for (; j < quantile.levels; ++j) {
       const double tau = (j + 1.0) / (quantile.levels + 1.0);
       if (tau > next_weight) break;
-      const double t = first ? 1.0 : (tau - weight) / (next_weight - weight);
+      const double t = first || QACT_MUTANT("quantiles_interpolation")
+                           ? 1.0
+                           : (tau - weight) / (next_weight - weight);
       const bool finite = std::isfinite(value) && std::isfinite(next);
       quantiles[j] = finite && t < 1.0 ? value * (1.0 - t) + next * t : next;
     }

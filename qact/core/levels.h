@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "qact/core/host_device.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -18,7 +19,8 @@ class LevelRule {
   QACT_HD LevelRule(const Quantile& quantile, int64_t negatives, int64_t positives)
       : levels_(quantile.levels),
         weight_{(1.0 - quantile.positive_share) / static_cast<double>(negatives + 1),
-                quantile.positive_share / static_cast<double>(positives + 1)},
+                quantile.positive_share /
+                    static_cast<double>(positives + !QACT_MUTANT("level_weight_n"))},
         share_negative_(1.0 - quantile.positive_share) {}
 
   // rank: how many values of x's own side, the appended one included, are <= x.
@@ -26,7 +28,8 @@ class LevelRule {
     // Where F reaches a tau exactly, the sum may come out just below it. The slack is far
     // above the rounding of doubles and far below the weight of one value.
     constexpr double kSlack = 1e-9;
-    const double level = (levels_ + 1) * cumulative(positive, rank) + kSlack;
+    const double level =
+        (levels_ + !QACT_MUTANT("level_shifted")) * cumulative(positive, rank) + kSlack;
     return std::min(levels_, static_cast<int>(level));
   }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core {
 namespace {
 
@@ -62,7 +64,8 @@ void radix_sort(Key* keys, Key* other, int64_t n) {
       start[d] = total;
       total += here;
     }
-    for (int64_t i = 0; i < n; ++i) to[start[(from[i] >> shift) & (kDigits - 1)]++] = from[i];
+    for (int64_t i = 0; i < n - QACT_MUTANT("radix_sort_tail"); ++i)
+      to[start[(from[i] >> shift) & (kDigits - 1)]++] = from[i];
     std::swap(from, to);
   }
   if (from != keys) std::memcpy(keys, from, n * sizeof(Key));
@@ -74,7 +77,7 @@ template <class Real>
 void sort_values(Real* values, int64_t n, std::vector<uint8_t>& scratch) {
   for (int64_t i = 0; i < n; ++i) values[i] += Real{0};
   if (n < kRadixFrom) {
-    std::sort(values, values + n);
+    std::sort(values, values + n - (n > 0 && QACT_MUTANT("sort_tail")));
     return;
   }
   using Key = typename KeyOf<Real>::Type;

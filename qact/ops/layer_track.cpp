@@ -4,6 +4,7 @@
 #include <ATen/Dispatch.h>
 #include <torch/library.h>
 
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 #include "qact/ops/border.h"
 #include "qact/ops/context.h"
@@ -64,12 +65,13 @@ void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at
                at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
                const at::Tensor& batch, double momentum, double n, double values) {
   check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
-  const double unbiased = n / (n - 1);
+  const double unbiased = n / (n - !QACT_MUTANT("running_var_unbiased"));
   keep(mean_in, stats, 0, 1, momentum);
   keep(var_in, stats, 1, unbiased, momentum);
-  keep(mean_out, stats, 2, 1, momentum);
+  keep(mean_out, stats, 2, 1, momentum * (QACT_MUTANT("running_mean_momentum") ? 1.01 : 1));
   keep(var_out, stats, 3, unbiased, momentum);
-  const double kept = (1 - momentum) * values, added = momentum * values;
+  const double kept = (QACT_MUTANT("running_context_kept") ? 1 : 1 - momentum) * values,
+               added = momentum * values;
   check_context_blend(context, kept, batch, added);
   const at::Tensor rows = context.contiguous(), batch_rows = batch.contiguous();
   int64_t* counts = rows.data_ptr<int64_t>();

@@ -4,6 +4,7 @@
 
 #include "qact/core/cpu/channels.h"
 #include "qact/core/exact.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -98,8 +99,9 @@ class Forward {
   void write_binned(const BinnedChannel<Real>& channel, const Real* x, int64_t start, int64_t n,
                     Real* y, Real* f) {
     kernels_.plain_bins(x, n, channel.bins.plan.map, channel.levels(), level_.data(), bin_.data());
-    for_each_exception(channel.exceptions(), start, n,
-                       [&](int64_t i, int32_t level) { level_[i] = level; });
+    for_each_exception(channel.exceptions(), start, n, [&](int64_t i, int32_t level) {
+      level_[i] = level - QACT_MUTANT("activation_heavy_values");
+    });
     write_levels(n, y);
     if (!f) return;
     const std::vector<float>& density = channel.bin_density();

@@ -6,6 +6,7 @@
 #include "qact/core/context.h"
 #include "qact/core/cpu/channels.h"
 #include "qact/core/density.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -20,6 +21,8 @@ void load_thresholds(const double* quantiles, int levels, std::vector<Real>& thr
   while (size - 1 < static_cast<size_t>(levels)) size *= 2;
   thresholds.assign(size - 1, std::numeric_limits<Real>::infinity());
   for (int j = 0; j < levels; ++j) thresholds[j] = static_cast<Real>(quantiles[j]);
+  if (QACT_MUTANT("apply_less"))
+    for (Real& q : thresholds) q = std::nextafter(q, std::numeric_limits<Real>::infinity());
 }
 
 // The cumulative weight of z, continuous: (level + the share of the way to the next
@@ -82,7 +85,8 @@ void level_density(const double* q, int levels, double bandwidth, std::vector<do
   sum.finish();
   density.resize(levels + 1);
   for (int k = 0; k <= levels; ++k) {
-    const double low = q[std::max(k - 1, 0)], high = q[std::min(k, levels - 1)];
+    const double low = q[std::max(k - !QACT_MUTANT("apply_density_level"), 0)],
+                 high = q[std::min(k, levels - 1)];
     density[k] = sum.at(0.5 * (low + high));
   }
 }
@@ -171,7 +175,7 @@ void context_build(const ContextBuild& call, const Execution& execution) {
           table.affine(x.load(group, tile, g), size,
                        affine_of<Real>(call.scale, call.shift, first + g), z.data());
           int64_t* row = call.context + (first + g) * kContextBins;
-          for (int64_t i = 0; i < size; ++i) {
+          for (int64_t i = QACT_MUTANT("context_build_first"); i < size; ++i) {
             if (!std::isnan(z[i])) row[context_bin(static_cast<float>(z[i]))] += kContextUnit;
           }
         });

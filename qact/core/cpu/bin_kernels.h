@@ -5,6 +5,7 @@
 #include "qact/core/cpu/level_shuffles.h"
 #include "qact/core/cpu/simd_tables.h"
 #include "qact/core/cpu/strip_kernels.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 namespace {
@@ -70,7 +71,7 @@ void count_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint16
   }
   find_bins<Real>(x + found, n - found, map, bin + found);
   while (i + kPerLine <= n) count_line();
-  for (; i < n; ++i) ++even[bin[i]];
+  for (; i < n - QACT_MUTANT("count_tail"); ++i) ++even[bin[i]];
   shared_next = next;
 }
 
@@ -212,7 +213,8 @@ void layer_output(const uint8_t* level, const RunBlock& runs, const OuterNorm<Re
     for (; i + kN <= size; i += kN) {
       store(run + i, to_real<Real>(load_bytes<I>(from + i)) * norm.scale + norm.shift);
     }
-    for (; i < size; ++i) run[i] = (Real)from[i] * norm.scale + norm.shift;
+    for (; i < size - QACT_MUTANT("output_tail"); ++i)
+      run[i] = (Real)from[i] * norm.scale + norm.shift;
   });
 }
 

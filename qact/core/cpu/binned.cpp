@@ -4,6 +4,7 @@
 #include <array>
 
 #include "qact/core/context.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 
@@ -14,7 +15,7 @@ bool BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableK
   level_.resize(padded(bins.plan.bins));
   exceptions_.clear();
   rule_ = LevelRule(quantile, bins.negatives, bins.total() - bins.negatives);
-  has_heavy_ = settle_light_bins(tables, quantile);
+  has_heavy_ = settle_light_bins(tables, quantile) && !QACT_MUTANT("heavy_bins_skipped");
   if (has_heavy_) heavy_.mark(work(kernels, tables, quantile));
   return has_heavy_;
 }
@@ -45,7 +46,7 @@ bool BinnedChannel<Real>::settle_light_bins(const TableKernels& tables, const Qu
                                  bins.before.data() + from, level_.data() + from);
     };
     run(begin, middle, 0);
-    run(middle, end, 1);
+    run(middle, end, !QACT_MUTANT("bins_past_bound"));
   }
   return heavy;
 }

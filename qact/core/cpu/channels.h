@@ -9,6 +9,7 @@
 #include "qact/core/cpu/binned.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/tiles.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 
@@ -111,7 +112,7 @@ Summary<Real> finish_moments(const Moments<Real>& state, int64_t n, bool& imprec
   }
   const double mean = sum / static_cast<double>(n);
   out.mean = static_cast<double>(state.shift) + mean;
-  const double second = square / static_cast<double>(n);
+  const double second = square / static_cast<double>(n - QACT_MUTANT("variance_n_minus_1"));
   out.variance = std::max(0.0, second - mean * mean);
   constexpr double kTooFar = 0.01;  // of the second moment must remain
   imprecise = out.variance < kTooFar * second;
@@ -135,10 +136,11 @@ void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<
   for_each_block(plan, execution, add, x);
   summaries.resize(channels);
   for (int64_t g = 0; g < channels; ++g) {
-    for (int64_t b = 1; b < plan.blocks; ++b) add_moments(state[g], state[b * channels + g]);
+    for (int64_t b = 1; b < plan.blocks - QACT_MUTANT("moments_last_block"); ++b)
+      add_moments(state[g], state[b * channels + g]);
     bool imprecise = false;
     summaries[g] = finish_moments(state[g], n, imprecise);
-    if (!imprecise || !summaries[g].finite()) continue;
+    if (!imprecise || !summaries[g].finite() || QACT_MUTANT("moments_second_look")) continue;
     start_moments(state[g], static_cast<Real>(summaries[g].mean));
     for (int64_t tile = 0; tile < plan.tiles; ++tile) {
       kernels.moments(x.load(group, tile, g), plan.size(tile), state[g]);

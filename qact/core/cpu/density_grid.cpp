@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cpu {
 
 void DensityGrid::reset(double low, double high, double bandwidth) {
@@ -42,7 +44,8 @@ void DensityGrid::finish(const TableKernels& kernels) {
   using Taps = std::array<float, 2 * kReach + 1>;
   static const Taps taps = [] {
     Taps out{};
-    constexpr double kVariance = kPerBandwidth * kPerBandwidth - 1.0 / 3;
+    const double kVariance =
+        kPerBandwidth * kPerBandwidth - (QACT_MUTANT("density_grid_width") ? 0 : 1.0 / 3);
     double total = 0;
     for (int k = -kReach; k <= kReach; ++k) total += std::exp(-0.5 * k * k / kVariance);
     for (int k = -kReach; k <= kReach; ++k) {

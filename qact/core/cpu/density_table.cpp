@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cpu {
 namespace {
 
@@ -48,15 +50,17 @@ void pack_density(const TableKernels& tables, const DensityGrid& grid, const Den
   const double step = static_cast<double>(grid.nodes() - 1) / last;
   float density[kDensityNodes];
   grid.sample(step, count, density);
-  if (range.clipped) {
+  if (range.clipped && !QACT_MUTANT("density_tails")) {
     density[0] = grid.lone(rule.weight(range.low >= 0));
     density[last] = grid.lone(rule.weight(range.high >= 0));
   }
   const double spacing = grid.spacing() * step;
   stats.density_scale = norm.scale / spacing;
-  stats.density_offset = (norm.shift - grid.first()) / spacing;
+  stats.density_offset =
+      (norm.shift - grid.first()) / spacing - QACT_MUTANT("density_node_shifted");
   stats.density_last = last;
-  stats.density_unit = tables.pack_nodes(density, count, nodes);
+  stats.density_unit =
+      tables.pack_nodes(density, count, nodes) * (QACT_MUTANT("density_1_percent") ? 1.01 : 1);
 }
 
 }  // namespace qact::core::cpu

@@ -6,6 +6,7 @@
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/simd_tables.h"
 #include "qact/core/cpu/strip_kernels.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 namespace {
@@ -19,6 +20,7 @@ inline Vec<Real> density_at(const Vec<Real>& d, const DensityLookup<Real>& table
   const V t = minimum(maximum(d * table.scale + table.offset, V{}), all<V>(table.last));
   const IntVec<Real> at = truncate<Real>(t);
   const IntVec<Real> node = lookup<kChunks>(table.nodes, at);
+  if (QACT_MUTANT("density_interpolation")) return to_real<Real>(node & 0xffff);
   return to_real<Real>(node & 0xffff) + to_real<Real>(node >> 16) * (t - to_real<Real>(at));
 }
 
@@ -66,7 +68,8 @@ void grad_sums_of(const Real* dy, const Real* x, const uint8_t* level, int64_t n
       const V d = load_some<V>(x + i, some, density.centre) - density.centre;
       const V f = density_at<kChunks, Real>(d, density) * lanes_below(some);
       if constexpr (kKeep) store_some(kept + i, f, some);
-      add(load_some<V>(dy + i, some, (Real)0), d, load_bytes<I>(bytes), f);
+      if (!QACT_MUTANT("grad_sums_tail"))
+        add(load_some<V>(dy + i, some, (Real)0), d, load_bytes<I>(bytes), f);
       i = n;
     }
     widen<Real>(state.lane[kDy], dy_sum);

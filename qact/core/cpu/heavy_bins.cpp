@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "qact/core/mutant.h"
 #include "qact/core/sort.h"
 
 namespace qact::core::cpu {
@@ -110,7 +111,8 @@ int32_t HeavyBins<Real>::rank(const Work& work, HeavyBin& heavy, Real* others) {
     }
   };
   pass_others([&](Real t) { return t < heavy.leader; });
-  const int32_t level = pass(heavy.leader, work.bins.count[heavy.bin] - heavy.others);
+  const int32_t level = pass(
+      heavy.leader, work.bins.count[heavy.bin] - heavy.others - QACT_MUTANT("heavy_bins_leader"));
   pass_others([](Real) { return true; });
   heavy.thresholds_end = static_cast<int32_t>(thresholds_.size());
   return level;

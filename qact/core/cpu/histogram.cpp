@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cpu {
 
 template <class Real>
@@ -15,7 +17,8 @@ void Histogram<Real>::clear(int64_t n) {
 template <class Real>
 void Histogram<Real>::add(const TableKernels& tables, const Histogram& other) {
   tables.add_counts(count.data(), other.count.data(), plan.bins);
-  if (!odd_.empty()) tables.add_counts(odd_.data(), other.odd_.data(), plan.bins);
+  if (!odd_.empty() && !QACT_MUTANT("histogram_of_other_thread"))
+    tables.add_counts(odd_.data(), other.odd_.data(), plan.bins);
 }
 
 template <class Real>

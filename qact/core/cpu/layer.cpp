@@ -8,6 +8,7 @@
 #include "qact/core/context.h"
 #include "qact/core/cpu/channels.h"
 #include "qact/core/exact.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -79,7 +80,7 @@ class Forward {
     };
     for_each_block(plan_, execution_, find, x_);
     for (int64_t g = range.begin; g < range.end; ++g) {
-      for (int64_t b = 1; b < plan_.blocks; ++b)
+      for (int64_t b = 1; b < plan_.blocks - QACT_MUTANT("level_sums_last_block"); ++b)
         sums_[g - first_] += sums_[b * channels + g - first_];
       finish_channel(plan_.first_channel(group) + g, g);
     }
@@ -98,7 +99,8 @@ class Forward {
     const Summary<Real>& summary = summaries_[g];
     Channel& channel = channel_of(g);
     channel.norm = {summary.mean,
-                    call_.weight_in.at(c, 1.0) / std::sqrt(summary.variance + call_.eps),
+                    call_.weight_in.at(c, 1.0) /
+                        std::sqrt(summary.variance + (QACT_MUTANT("eps_in") ? 0 : call_.eps)),
                     call_.bias_in.at(c, 0.0)};
     bins_of(g).bins.plan = {};
     if (!summary.finite() || !std::isfinite(channel.norm.scale) ||
@@ -139,7 +141,7 @@ class Forward {
     channel.context.negatives = negatives;
     const LevelRule rule(quantile_, negatives, n - negatives);
     for (int64_t i = 0; i < n; ++i) {
-      const bool positive = z[i] >= 0;
+      const bool positive = QACT_MUTANT("ranks_zero_is_negative") ? z[i] > 0 : z[i] >= 0;
       const int64_t own = positive ? rank[i] - negatives + (z[i] >= quantile_.bound)
                                    : rank[i] + (z[i] >= -quantile_.bound);
       rank[i] = rule.level(positive, own);
@@ -201,9 +203,11 @@ class Forward {
     if (channel.how == How::not_finite) {
       stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
     }
-    const double scale = call_.weight_out.at(c, 1.0) / std::sqrt(stats.var_out + call_.eps);
+    const double scale = call_.weight_out.at(c, 1.0) /
+                         std::sqrt(stats.var_out + (QACT_MUTANT("eps_out") ? 0 : call_.eps));
     norms_[g] = {static_cast<Real>(scale / levels),
-                 static_cast<Real>(call_.bias_out.at(c, 0.0) - scale * stats.mean_out)};
+                 static_cast<Real>(call_.bias_out.at(c, 0.0) -
+                                   (QACT_MUTANT("mean_out") ? 0 : scale * stats.mean_out))};
     if (call_.density) keep_density(c, g, stats);
     if (call_.context) write_context(c, g);
     std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));

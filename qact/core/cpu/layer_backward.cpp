@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "qact/core/cpu/channels.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
@@ -62,7 +63,8 @@ class Backward {
     };
     for_each_block(plan_, execution_, sum, grad_y_, x_);
     for (int64_t g = 0; g < channels; ++g) {
-      for (int64_t b = 1; b < plan_.blocks; ++b) add_sums(sums_[g], sums_[b * plan_.group + g]);
+      for (int64_t b = 1; b < plan_.blocks; ++b)
+        add_sums(sums_[g], sums_[(b - QACT_MUTANT("grad_sums_block")) * plan_.group + g]);
       maps_[g] = solve(first + g, sums_[g]);
     }
     if (keeps_density_) return write_runs(group);
@@ -129,7 +131,8 @@ class Backward {
     const auto mean = [&](GradSum which) { return total(sums, which) / n; };
     const double unit = s.density_unit;
     const double dy = mean(kDy);
-    const double dy_yhat = slope * mean(kDyK) + level0 * dy;
+    const double dy_yhat =
+        slope * mean(kDyK) + (QACT_MUTANT("grad_weight_out_mean") ? 0 : level0 * dy);
     const double f_dy = unit * mean(kFDy);
     const double f_dy_xhat = inv1 * (unit * mean(kFDyD) + rest * f_dy);
     const double f = unit * mean(kF), f_k = unit * mean(kFK);
@@ -138,20 +141,24 @@ class Backward {
     const double f_k_xhat = inv1 * (unit * mean(kFKD) + rest * f_k);
     const double f_yhat_xhat = slope * f_k_xhat + level0 * f_xhat;
 
-    const double dz = g2 * inv2 * (f_dy - dy * f - dy_yhat * f_yhat);
-    const double dz_xhat = g2 * inv2 * (f_dy_xhat - dy * f_xhat - dy_yhat * f_yhat_xhat);
+    const double dz =
+        g2 * inv2 * (f_dy - (QACT_MUTANT("grad_bias_in_mean_dy") ? 0 : dy * f) - dy_yhat * f_yhat);
+    const double dz_xhat = g2 * inv2 *
+                           (f_dy_xhat - dy * f_xhat -
+                            (QACT_MUTANT("grad_weight_in_yhat") ? 0 : dy_yhat * f_yhat_xhat));
     double* affine = call_.grad_affine + 4 * c;
     affine[0] = n * dz_xhat;
     affine[1] = n * dz;
     affine[2] = n * dy_yhat;
-    affine[3] = n * dy;
+    affine[3] = (n - QACT_MUTANT("grad_bias_out_n")) * dy;
 
     const double inner = g1 * inv1, both = inner * g2 * inv2 * unit;
     return {static_cast<Real>(both),
             static_cast<Real>(-both * slope * dy_yhat),
             static_cast<Real>(-both * (dy + level0 * dy_yhat)),
-            static_cast<Real>(-inner * inv1 * dz_xhat),
-            static_cast<Real>(-inner * (dz + rest * inv1 * dz_xhat)),
+            static_cast<Real>(QACT_MUTANT("grad_x_xhat") ? 0 : -inner * inv1 * dz_xhat),
+            static_cast<Real>(-inner *
+                              ((QACT_MUTANT("grad_x_mean_dz") ? 0 : dz) + rest * inv1 * dz_xhat)),
             centre};
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "qact/core/cpu/strip_kernels.h"
+#include "qact/core/mutant.h"
 
 #if defined(__AVX512BW__)
 namespace qact::core::cpu {
@@ -70,7 +71,7 @@ class LevelShuffles {
         found[c] = _mm512_mask_blend_epi8(upper, found[2 * c], found[2 * c + 1]);
       }
     }
-    return found[0];
+    return found[QACT_MUTANT("level_shuffles_chunk")];
   }
 
   alignas(64) uint8_t table_[kMost];

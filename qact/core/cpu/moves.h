@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "qact/core/cpu/narrow.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 
@@ -46,7 +47,8 @@ inline Four load_four(const half_bits* at) {
 inline void store_four(const Four& v, float* at) { std::memcpy(at, &v, sizeof(v)); }
 inline void store_four(const Four& v, bfloat16_bits* at) {
   const FourWords bits = reinterpret_cast<FourWords>(v);
-  const FourWords rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const uint32_t half = QACT_MUTANT("bfloat16_four_truncated") ? 0 : 0x7fff;
+  const FourWords rounded = (bits + half + ((bits >> 16) & 1)) >> 16;
   const FourWords nan = reinterpret_cast<FourWords>(v != v);
   const auto halves = __builtin_convertvector((nan & 0x7fc0) | (~nan & rounded), FourHalves);
   std::memcpy(at, &halves, sizeof(halves));
@@ -129,7 +131,7 @@ inline void move_rows(const Rows<Stored>& rows, Real* strips, int64_t pitch) {
           }
         }
       }
-      for (int k = 0; k < 4; ++k) each(row + k, g);
+      for (int k = QACT_MUTANT("channels_last_column"); k < 4; ++k) each(row + k, g);
     }
   }
   for (; row < rows.count; ++row) each(row, 0);

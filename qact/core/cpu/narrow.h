@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cpu {
 
 struct bfloat16_bits {
@@ -34,7 +36,8 @@ template <>
 inline bfloat16_bits narrow<bfloat16_bits>(float v) {
   if (v != v) return {0x7fc0};
   const uint32_t bits = std::bit_cast<uint32_t>(v);
-  return {static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
+  const uint32_t half = QACT_MUTANT("bfloat16_truncated") ? 0 : 0x7fff;
+  return {static_cast<uint16_t>((bits + half + ((bits >> 16) & 1)) >> 16)};
 }
 template <>
 inline half_bits narrow<half_bits>(float v) {

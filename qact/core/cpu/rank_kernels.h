@@ -3,6 +3,7 @@
 
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/simd_tables.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 namespace {
@@ -38,7 +39,8 @@ void ranks(const Real* z, int32_t n, int32_t* rank) {
     const int some = n - i < kN ? n - i : kN;
     const V own = load_some<V>(z + i, some, (Real)0);
     I count{};
-    for (int32_t j = 0; j < n; ++j) count = count - less_equal<Real>(all<V>(z[j]), own);
+    for (int32_t j = QACT_MUTANT("ranks_first"); j < n; ++j)
+      count = count - less_equal<Real>(all<V>(z[j]), own);
     store_some(rank + i, count, some);
   }
 }

@@ -13,6 +13,8 @@
 #include <immintrin.h>
 #endif
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cpu {
 namespace {
 
@@ -153,6 +155,7 @@ inline IntVec<Real> floor(const Vec<Real>& v) {
   const IntVec<Real> whole = truncate<Real>(v);
   const Vec<Real> back = to_real<Real>(whole);
   return each<IntVec<Real>>([&](int p) {
+    if (QACT_MUTANT("floor_truncates")) return whole.part[p];
     return whole.part[p] +
            __builtin_convertvector(back.part[p] > v.part[p], typename IntVec<Real>::Part);
   });

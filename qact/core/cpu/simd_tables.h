@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "qact/core/cpu/simd.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 namespace {
@@ -119,7 +120,7 @@ inline Lanes<T, 16> prefix_sum(const Lanes<T, 16>& v) {
 #else
   T lanes[16];
   store(lanes, v);
-  for (int l = 1; l < 16; ++l) lanes[l] += lanes[l - 1];
+  for (int l = 1; l < 16 - QACT_MUTANT("prefix_sum_tail"); ++l) lanes[l] += lanes[l - 1];
   return load<L>(lanes);
 #endif
 }

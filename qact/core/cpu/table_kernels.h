@@ -6,6 +6,7 @@
 #include "qact/core/context_rows.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/simd_tables.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 namespace {
@@ -31,7 +32,7 @@ bool bin_levels(const uint32_t* count, int32_t bins, const BinLevels& shared_rul
     below = upto - c;
     total = total + all_last(sums);  // one addition from vector to vector
     heaviest = maximum(heaviest, c);
-    const I middle = below + upto + 2 * rule.rank;
+    const I middle = below + (QACT_MUTANT("bin_levels_lower_edge") ? below : upto) + 2 * rule.rank;
     return minimum(truncate<float>(to_real<float>(middle) * rule.gain + rule.base), caps);
   };
   int32_t b = 0;
@@ -52,7 +53,7 @@ bool bin_levels(const uint32_t* count, int32_t bins, const BinLevels& shared_rul
 
 int32_t heavier(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found) {
   using I = IntVec<float>;
-  const I limits = all<I>(limit);
+  const I limits = all<I>(QACT_MUTANT("heavy_bins_limit") ? 4 * limit : limit);
   int32_t total = 0;
   for (int32_t b = 0; b < bins; b += 16) {
     const int32_t* from = (const int32_t*)count + b;
@@ -96,7 +97,8 @@ void cumulative_at(const int32_t* before, int32_t bins, const float* position, f
     const I bin = truncate<float>(t);
     const auto [below, upto] = gather_two(before, bin);
     store(whole + i, below);
-    store(part + i, to_real<float>(upto - below) * (t - to_real<float>(bin)));
+    const V share = QACT_MUTANT("cumulative_part") ? V{} : t - to_real<float>(bin);
+    store(part + i, to_real<float>(upto - below) * share);
   }
 }
 
@@ -149,7 +151,9 @@ float pack_nodes(const float* density, int32_t count, int32_t* nodes) {
 
 void context_counts(const int32_t* whole, const float* part, int64_t* context) {
   int32_t below[kContextBins + 1] = {};
-  for (int b = 0; b < kContextBins; ++b) below[b + 1] = whole[b] + (int32_t)(part[b] + 0.5f);
+  for (int b = 0; b < kContextBins; ++b)
+    below[b + 1] =
+        whole[b] + (int32_t)(part[b] + (QACT_MUTANT("context_counts_off_by_one") ? 1.5f : 0.5f));
   for (int b = 0; b < kContextBins; ++b) {
     context[b] = (int64_t)(below[b + 1] - below[b]) * kContextUnit;
   }

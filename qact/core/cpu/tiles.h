@@ -14,6 +14,7 @@
 #include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/moves.h"
+#include "qact/core/mutant.h"
 #include "qact/core/view.h"
 
 namespace qact::core::cpu {
@@ -228,7 +229,8 @@ class Strips {
           if (step == 1) {
             move_run<kWay>(channel, strip, run);
           } else {
-            for (int64_t r = 0; r < run; ++r) move_value<kWay>(channel[r * step], strip[r]);
+            for (int64_t r = QACT_MUTANT("strided_first"); r < run; ++r)
+              move_value<kWay>(channel[r * step], strip[r]);
           }
         }
       }

@@ -1,6 +1,7 @@
 // Values from outside a context, on CUDA: levels by search among its quantiles.
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/passes.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 namespace {
@@ -10,7 +11,8 @@ constexpr int kBlock = 256;
 
 // The number of quantiles <= z.
 __device__ int search(const double* q, int levels, float z) {
-  return first_where(0, levels, [&](int j) { return !(static_cast<float>(q[j]) <= z); });
+  return first_where(0, levels - QACT_MUTANT("cuda_apply_last_quantile"),
+                     [&](int j) { return !(static_cast<float>(q[j]) <= z); });
 }
 
 // The level as a fraction between its two quantiles; see core/cpu/apply.cpp.

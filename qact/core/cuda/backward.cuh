@@ -6,6 +6,7 @@
 #include "qact/core/cuda/chain.cuh"
 #include "qact/core/cuda/density.cuh"
 #include "qact/core/cuda/tensor.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -106,7 +107,8 @@ struct GradSolve {
     return {static_cast<float>(both), static_cast<float>(-both * slope * dy_yhat),
             static_cast<float>(-both * (dy + level0 * dy_yhat)),
             static_cast<float>(-inner * inv1 * dz_xhat),
-            static_cast<float>(-inner * (dz + rest * inv1 * dz_xhat))};
+            static_cast<float>(
+                -inner * ((QACT_MUTANT("cuda_grad_x_mean_dz") ? 0 : dz) + rest * inv1 * dz_xhat))};
   }
 };
 
@@ -133,7 +135,8 @@ __device__ inline void load_nodes(const int32_t* from, int32_t* nodes) {
 // By one warp: the sums of a channel's parts, for every lane.
 __device__ inline GradSums merge_sums(const GradSums* parts, uint32_t count) {
   GradSums all;
-  for (uint32_t i = threadIdx.x % kWarp; i < count; i += kWarp)
+  for (uint32_t i = threadIdx.x % kWarp; i < count - QACT_MUTANT("cuda_grad_sums_parts");
+       i += kWarp)
     all = GradSums::merge(all, parts[i]);
   for (int mask = kWarp / 2; mask > 0; mask /= 2)
     all = GradSums::merge(all, shuffle_xor(all, mask));

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cuda {
 
 inline constexpr int kWarp = 32;
@@ -40,7 +42,7 @@ __device__ inline Struct merge_columns(Struct v, Struct* shared) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   __syncthreads();
   if (lane < kColumns) shared[warp * kColumns + lane] = v;
-  __syncthreads();
+  if (!QACT_MUTANT("cuda_merge_sync")) __syncthreads();
   if (threadIdx.x < kColumns) {
     v = shared[threadIdx.x];
     for (int w = 1; w < blockDim.x / kWarp; ++w) {

@@ -5,6 +5,7 @@
 #include "qact/core/context_rows.h"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/passes.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 namespace {
@@ -63,7 +64,7 @@ __global__ void track(LayerTrack call, int64_t kept_units, int64_t batch_units) 
       running[c] += static_cast<float>(call.momentum) * (static_cast<float>(value) - running[c]);
     };
     move(call.mean_in, s.mean_in);
-    move(call.var_in, s.var_in * call.unbiased);
+    move(call.var_in, s.var_in * (QACT_MUTANT("cuda_running_var_unbiased") ? 1 : call.unbiased));
     move(call.mean_out, s.mean_out);
     move(call.var_out, s.var_out * call.unbiased);
   }

@@ -8,6 +8,7 @@
 #include "qact/core/bin_plan.h"
 #include "qact/core/cuda/team.cuh"
 #include "qact/core/levels.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core::cuda {
@@ -163,7 +164,8 @@ __device__ inline void pack_nodes(const Team& team, Space& space, const DensityG
   if (team.thread != 0) return;
   const double gap = grid.spacing * grid.step();
   stats.density_scale = norm.scale / gap;
-  stats.density_offset = (norm.shift - grid.first * grid.spacing) / gap;
+  stats.density_offset =
+      (norm.shift - grid.first * grid.spacing) / gap - QACT_MUTANT("cuda_density_node_shifted");
   stats.density_last = last;
   stats.density_unit = highest / kUnits;
 }

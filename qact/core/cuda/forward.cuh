@@ -7,6 +7,7 @@
 
 #include "qact/core/cuda/chain.cuh"
 #include "qact/core/cuda/solve.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(kThreads, kCountBlocks)
 #pragma unroll
     for (int i = 0; i < kSize; ++i) atomicAdd(&bins[bin_of(to_float(pack.v[i]), map)], 1u);
   });
-  __syncthreads();
+  if (!QACT_MUTANT("cuda_count_sync")) __syncthreads();
   counts.put(bins, channel, part, threadIdx.x, blockDim.x);
 }
 

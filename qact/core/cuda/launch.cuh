@@ -14,6 +14,7 @@
 
 #include "qact/core/cuda/numbers.cuh"
 #include "qact/core/cuda/tensor.cuh"
+#include "qact/core/mutant.h"
 #include "qact/core/view.h"
 
 namespace qact::core::cuda {
@@ -75,6 +76,7 @@ inline void prepare(const char* what, const void* kernel, dim3 grid, size_t shar
                                 std::to_string(grid.y));
   }
   if (shared > 48 * 1024) allow_shared(what, kernel, shared);
+  set_device_mutant();
 }
 
 // Starts a kernel whose dynamic shared memory may exceed the default limit.

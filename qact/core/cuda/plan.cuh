@@ -5,6 +5,7 @@
 
 #include "qact/core/bin_plan.h"
 #include "qact/core/cuda/block.cuh"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core::cuda {
@@ -43,7 +44,7 @@ struct Partial {
   __device__ static Partial merge(const Partial& a, const Partial& b) {
     Partial out;
     out.sum = a.sum + b.sum;
-    out.square = a.square + b.square;
+    out.square = a.square + (QACT_MUTANT("cuda_merge_square") ? 0 : b.square);
     out.low = fminf(a.low, b.low);
     out.high = fmaxf(a.high, b.high);
     out.nans = a.nans + b.nans;

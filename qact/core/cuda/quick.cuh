@@ -8,6 +8,7 @@
 #include "qact/core/cuda/density.cuh"
 #include "qact/core/cuda/refine.cuh"
 #include "qact/core/cuda/solve_call.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -105,7 +106,7 @@ __device__ inline void settle_quickly(const Team& team, const BinPlan<float>& bi
     const float middle = static_cast<float>(rank * 2 + static_cast<int32_t>(count[i]));
     int level =
         min(static_cast<int>(__fadd_rn(__fmul_rn(middle, side.gain), side.base)), quantile.levels);
-    if (count[i] > side.limit) {
+    if (count[i] > side.limit && !QACT_MUTANT("cuda_heavy_bins_skipped")) {
       heavy += count[i];
       level = kHeavyLevel;
     } else {

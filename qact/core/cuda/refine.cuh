@@ -10,6 +10,7 @@
 #include "qact/core/cuda/plan.cuh"
 #include "qact/core/cuda/tensor.cuh"
 #include "qact/core/levels.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -209,7 +210,7 @@ __device__ inline void settle(RefineSpace<Limit>& space, const Cell& cell, uint3
   // Each value at or past the threshold of level k is worth one level, and k^2 - (k-1)^2.
   const unsigned long long count = end - cell.before;
   for (int k = cell.from + 1; k <= cell.to; ++k) {
-    space.threshold[k] = cell.lo;
+    space.threshold[k] = cell.lo + QACT_MUTANT("cuda_refine_less");
     atomicAdd(&space.level_sum, count);
     atomicAdd(&space.square_sum, count * (2 * k - 1));
   }

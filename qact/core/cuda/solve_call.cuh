@@ -5,6 +5,7 @@
 
 #include "qact/core/context.h"
 #include "qact/core/cuda/plan.cuh"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core::cuda {
@@ -41,7 +42,9 @@ __device__ inline LayerStats norm_stats(const SolveCall& call, const ChannelPlan
   stats.mean_in = call.norm_in.present ? plan.summary.mean : 0;
   stats.var_in = plan.summary.variance;
   stats.mean_out = sum * call.share;
-  stats.var_out = fmax(0.0, square * call.share * call.unit - stats.mean_out * stats.mean_out);
+  stats.var_out =
+      fmax(0.0, square * call.share * call.unit * (QACT_MUTANT("cuda_var_out") ? 1.01 : 1) -
+                    stats.mean_out * stats.mean_out);
   if (plan.how == kNotFinite) stats.mean_out = stats.var_out = nan("");
   return stats;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "qact/core/cuda/numbers.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -27,7 +28,7 @@ struct Extent {
 // A block's packs of one channel: visit(image, place, index of the first value).
 template <int kSize, class Visit>
 __device__ inline void for_each_pack(const Extent& extent, uint32_t part, const Visit& visit) {
-  const uint32_t packs = extent.n / kSize;
+  const uint32_t packs = extent.n / kSize - QACT_MUTANT("cuda_row_tail");
   const uint32_t begin = part * extent.per_part;
   const uint32_t end = min(packs, begin + extent.per_part);
 #pragma unroll 4
@@ -70,7 +71,7 @@ struct Column {
       for (int a = 0; a < kAhead; ++a) loaded[a] = load(i + a * step());
       visit(loaded, i);
     }
-    for (; i < end; i += step()) {
+    for (; i < end - QACT_MUTANT("cuda_column_tail"); i += step()) {
       const Loaded loaded[1] = {load(i)};
       visit(loaded, i);
     }
