@@ -15,10 +15,10 @@
 namespace qact::ops {
 namespace {
 
-std::string shape_of(const at::Tensor& tensor) {
+std::string list(c10::SymIntArrayRef numbers) {
   std::ostringstream out;
   out << '(';
-  for (int64_t i = 0; i < tensor.dim(); ++i) out << (i ? "," : "") << tensor.sym_size(i);
+  for (size_t i = 0; i < numbers.size(); ++i) out << (i ? "," : "") << numbers[i];
   out << ')';
   return out.str();
 }
@@ -39,6 +39,10 @@ core::DType dtype_of(const at::Tensor& x) {
 bool floating(const at::Tensor& x) {
   const auto type = x.scalar_type();
   return type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
+}
+
+bool has_symbols(const at::Tensor& x) {
+  return x.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
 // Whether dimensions 2.. are one run of places with a single stride, which it returns.
@@ -72,13 +76,17 @@ c10::Allocator* allocator_of(const at::Tensor& x) {
 
 std::string describe(const at::Tensor& tensor) {
   return std::string(c10::getDtypeNames(tensor.scalar_type()).first) + " of shape " +
-         shape_of(tensor);
+         list(tensor.sym_sizes());
+}
+
+void check_levels(const char* op, int64_t levels, int64_t most) {
+  TORCH_CHECK(levels >= 2 && levels <= most, "[", op, "] expected levels in 2..", most, ", got ",
+              levels);
 }
 
 core::Quantile check_quantile(const char* op, int64_t levels, double bound, double positive_share,
                               double bandwidth, std::string_view algorithm, int64_t most_levels) {
-  TORCH_CHECK(levels >= 2 && levels <= most_levels, "[", op, "] expected levels in 2..",
-              most_levels, ", got ", levels);
+  check_levels(op, levels, most_levels);
   check_positive(op, "bound", bound);
   TORCH_CHECK(positive_share > 0 && positive_share < 1, "[", op,
               "] expected positive_share in (0, 1), got ", positive_share);
@@ -101,30 +109,64 @@ core::Quantile check_quantile(const char* op, int64_t levels, double bound, doub
   return quantile;
 }
 
-void check_kind(const char* op, const at::Tensor& x) {
+void check_values(const char* op, const at::Tensor& x) {
   TORCH_CHECK(floating(x) && x.dim() >= 2, "[", op,
               "] expected a floating tensor of 2 or more dimensions, got ", describe(x));
-}
-
-void check_values(const char* op, const at::Tensor& x) {
-  check_kind(op, x);
+  if (has_symbols(x)) return;
   TORCH_CHECK(x.numel() > 0, "[", op, "] expected at least one value, got ", describe(x));
   constexpr int64_t kMost = int64_t{1} << 30;
   TORCH_CHECK(x.numel() / x.size(1) <= kMost, "[", op,
               "] expected at most 2^30 values per channel, got ", describe(x));
 }
 
-void check_channels(const char* op, const char* name, const MaybeTensor& vector,
-                    const at::Tensor& x) {
-  if (!vector) return;
-  TORCH_CHECK(floating(*vector) && vector->dim() == 1 && vector->sym_size(0) == x.sym_size(1), "[",
-              op, "] expected ", name, " to be a floating tensor of shape (", x.sym_size(1),
-              "), one number per channel, got ", describe(*vector));
+void check_statistics(const char* op, const at::Tensor& x) {
+  check_values(op, x);
+  TORCH_CHECK(has_symbols(x) || x.numel() > x.size(1), "[", op,
+              "] expected more than one value per channel to take statistics from, got ",
+              describe(x));
 }
 
-void check_like(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& x) {
-  TORCH_CHECK(tensor.scalar_type() == x.scalar_type() && tensor.sym_sizes() == x.sym_sizes(), "[",
-              op, "] expected ", name, " to be ", describe(x), ", got ", describe(tensor));
+void check_device(const char* op, const Named& found, const Named& as) {
+  TORCH_CHECK(found.tensor.device() == as.tensor.device(), "[", op, "] expected ", found.name,
+              " on ", as.tensor.device(), ", as ", as.name, ", got ", found.tensor.device());
+}
+
+void check_like(const char* op, const Named& found, const Named& as) {
+  check_device(op, found, as);
+  TORCH_CHECK(found.tensor.scalar_type() == as.tensor.scalar_type() &&
+                  found.tensor.sym_sizes() == as.tensor.sym_sizes(),
+              "[", op, "] expected ", found.name, " to be ", describe(as.tensor), ", got ",
+              describe(found.tensor));
+}
+
+void check_table(const char* op, const Named& found, at::ScalarType type, const c10::SymInt& rows,
+                 const c10::SymInt& columns, const Named& as) {
+  check_device(op, found, as);
+  const at::Tensor& table = found.tensor;
+  TORCH_CHECK(table.scalar_type() == type && table.dim() == 2 && table.sym_size(0) == rows &&
+                  table.sym_size(1) == columns,
+              "[", op, "] expected ", found.name, " to be ", c10::getDtypeNames(type).first,
+              " of shape (", rows, ",", columns, "), got ", describe(table));
+}
+
+void check_vector(const char* op, const Named& found, const c10::SymInt& channels,
+                  const Named& as) {
+  check_device(op, found, as);
+  const at::Tensor& vector = found.tensor;
+  TORCH_CHECK(floating(vector) && vector.dim() == 1 && vector.sym_size(0) == channels, "[", op,
+              "] expected ", found.name, " to be a floating tensor of shape (", channels,
+              "), one number per channel, got ", describe(vector));
+}
+
+void check_channels(const char* op, const char* name, const MaybeTensor& vector,
+                    const at::Tensor& x) {
+  if (vector) check_vector(op, {name, *vector}, x.sym_size(1), {"x", x});
+}
+
+void check_in_place(const char* op, const Named& found) {
+  TORCH_CHECK(found.tensor.is_contiguous(), "[", op, "] expected ", found.name,
+              " to be contiguous, since it is written in place, got ", describe(found.tensor),
+              " with strides ", list(found.tensor.sym_strides()));
 }
 
 void check_positive(const char* op, const char* name, double value) {

@@ -23,20 +23,39 @@ std::string describe(const at::Tensor& tensor);
 inline constexpr int64_t kMostLevels = 65535;
 inline constexpr int64_t kMostLayerLevels = 255;  // the fused layer saves a level as one byte
 
+void check_levels(const char* op, int64_t levels, int64_t most = kMostLevels);
 // The parameters of one neuron as an operator is given them.
 core::Quantile check_quantile(const char* op, int64_t levels, double bound, double positive_share,
                               double bandwidth = 0.5, std::string_view algorithm = "auto",
                               int64_t most_levels = kMostLevels);
 
-// x is a floating tensor of 2 or more dimensions.
-void check_kind(const char* op, const at::Tensor& x);
-// The same with at least one value and at most 2^30 per channel, on real tensors only.
+// A tensor by the name that the operator's schema gives it.
+struct Named {
+  const char* name;
+  const at::Tensor& tensor;
+};
+
+// x is a floating tensor of 2 or more dimensions, with at least one value and at most 2^30 per
+// channel; sizes that are only symbols are left to the run.
 void check_values(const char* op, const at::Tensor& x);
-// One number per channel of x, where there is a vector at all.
+// The same with more than one value per channel, which have a variance.
+void check_statistics(const char* op, const at::Tensor& x);
+// Kernels are handed plain pointers: every tensor of a call lies on the device of `as`. The checks
+// that take `as` begin with this one.
+void check_device(const char* op, const Named& found, const Named& as);
+// The type and the shape of `as`, as a gradient has them.
+void check_like(const char* op, const Named& found, const Named& as);
+// That type, and the shape (rows, columns).
+void check_table(const char* op, const Named& found, at::ScalarType type, const c10::SymInt& rows,
+                 const c10::SymInt& columns, const Named& as);
+// One floating number per channel.
+void check_vector(const char* op, const Named& found, const c10::SymInt& channels, const Named& as);
+// The same for the channels of x, where there is a vector at all.
 void check_channels(const char* op, const char* name, const MaybeTensor& vector,
                     const at::Tensor& x);
-// The type and the shape of x, as a gradient has them.
-void check_like(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& x);
+// What is written in place is contiguous: in an expanded tensor one place would be written for
+// many, and a kernel that counts on its own strides would write beyond the end.
+void check_in_place(const char* op, const Named& found);
 void check_positive(const char* op, const char* name, double value);
 
 // Tensors of no value yet on x's device, the second with the layout that empty_like gives. They

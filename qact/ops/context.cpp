@@ -40,7 +40,7 @@ void check_context(const char* op, const char* name, const at::Tensor& context) 
 }
 
 void check_context_build(const at::Tensor& x, const MaybeTensor& scale, const MaybeTensor& shift) {
-  check_kind("context_build", x);
+  check_values("context_build", x);
   check_channels("context_build", "scale", scale, x);
   check_channels("context_build", "shift", shift, x);
 }
@@ -50,11 +50,14 @@ void check_context_blend(const at::Tensor& a, double a_values, const at::Tensor&
   constexpr const char* kOp = "context_blend";
   check_context(kOp, "a", a);
   check_context(kOp, "b", b);
-  check_like(kOp, "b", b, a);
-  for (const double values : {a_values, b_values}) {
-    TORCH_CHECK(values >= 0 && values < 0x1.0p46, "[", kOp,
-                "] expected a number of values in [0, 2^46), got ", values);
-  }
+  check_like(kOp, {"b", b}, {"a", a});
+  check_context_worth(kOp, a_values);
+  check_context_worth(kOp, b_values);
+}
+
+void check_context_worth(const char* op, double values) {
+  TORCH_CHECK(values >= 0 && values < 0x1.0p46, "[", op,
+              "] expected a number of values in [0, 2^46), got ", values);
 }
 
 namespace {

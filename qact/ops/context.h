@@ -28,5 +28,7 @@ void check_context_build(const at::Tensor& x, const std::optional<at::Tensor>& s
 void check_context_blend(const at::Tensor& a, double a_values, const at::Tensor& b,
                          double b_values);
 void check_context(const char* op, const char* name, const at::Tensor& context);
+// How many values a context is to be worth.
+void check_context_worth(const char* op, double values);
 
 }  // namespace qact::ops

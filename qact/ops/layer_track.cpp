@@ -4,6 +4,8 @@
 #include <ATen/Dispatch.h>
 #include <torch/library.h>
 
+#include <cmath>
+
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 #include "qact/ops/border.h"
@@ -23,25 +25,28 @@ void layer_track(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, 
 void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
                        const at::Tensor& mean_out, const at::Tensor& var_out,
                        const at::Tensor& context, const at::Tensor& batches,
-                       const at::Tensor& stats, const at::Tensor& batch, double momentum) {
+                       const at::Tensor& stats, const at::Tensor& batch, double momentum, double n,
+                       double values) {
   constexpr const char* kOp = "layer_track";
+  const Named as = {"context", context};
   check_context(kOp, "context", context);
-  check_context(kOp, "batch", batch);
-  check_like(kOp, "batch", batch, context);
-  TORCH_CHECK(stats.scalar_type() == at::kDouble && stats.dim() == 2 &&
-                  stats.sym_size(0) == context.sym_size(0) &&
-                  stats.sym_size(1) == core::kLayerStats,
-              "[", kOp, "] expected stats to be float64 of shape (", context.sym_size(0), ",",
-              core::kLayerStats, "), got ", describe(stats));
-  for (const at::Tensor* running : {&mean_in, &var_in, &mean_out, &var_out}) {
-    TORCH_CHECK(running->dim() == 1 && running->sym_size(0) == context.sym_size(0), "[", kOp,
-                "] expected running statistics of shape (", context.sym_size(0), "), got ",
-                describe(*running));
+  check_in_place(kOp, as);
+  const c10::SymInt channels = context.sym_size(0);
+  for (const Named& running : {Named{"mean_in", mean_in}, Named{"var_in", var_in},
+                               Named{"mean_out", mean_out}, Named{"var_out", var_out}}) {
+    check_vector(kOp, running, channels, as);
+    check_in_place(kOp, running);
   }
+  check_device(kOp, {"batches", batches}, as);
   TORCH_CHECK(batches.scalar_type() == at::kLong && batches.dim() == 0, "[", kOp,
               "] expected batches to be one int64, got ", describe(batches));
+  check_table(kOp, {"stats", stats}, at::kDouble, channels, core::kLayerStats, as);
+  check_like(kOp, {"batch", batch}, as);
   TORCH_CHECK(momentum >= 0 && momentum <= 1, "[", kOp, "] expected momentum in [0, 1], got ",
               momentum);
+  TORCH_CHECK(std::isfinite(n) && n > 1, "[", kOp,
+              "] expected a number n > 1 of values per channel, got ", n);
+  check_context_worth(kOp, values);
 }
 
 namespace {
@@ -64,7 +69,8 @@ void keep(at::Tensor& running, const at::Tensor& stats, int64_t column, double f
 void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
                at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
                const at::Tensor& batch, double momentum, double n, double values) {
-  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
+                    values);
   const double unbiased = n / (n - !QACT_MUTANT("running_var_unbiased"));
   keep(mean_in, stats, 0, 1, momentum);
   keep(var_in, stats, 1, unbiased, momentum);
@@ -72,20 +78,19 @@ void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at
   keep(var_out, stats, 3, unbiased, momentum);
   const double kept = (QACT_MUTANT("running_context_kept") ? 1 : 1 - momentum) * values,
                added = momentum * values;
-  check_context_blend(context, kept, batch, added);
-  const at::Tensor rows = context.contiguous(), batch_rows = batch.contiguous();
-  int64_t* counts = rows.data_ptr<int64_t>();
+  const at::Tensor batch_rows = batch.contiguous();
+  int64_t* counts = context.data_ptr<int64_t>();
   core::context_blend(
-      {rows.size(0), counts, kept, batch_rows.const_data_ptr<int64_t>(), added, counts},
+      {context.size(0), counts, kept, batch_rows.const_data_ptr<int64_t>(), added, counts},
       cpu_execution());
-  if (!rows.is_same(context)) context.copy_(rows);
   ++*batches.data_ptr<int64_t>();
 }
 
 void track_meta(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
                 at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
-                const at::Tensor& batch, double momentum, double, double) {
-  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
+                const at::Tensor& batch, double momentum, double n, double values) {
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
+                    values);
 }
 
 }  // namespace

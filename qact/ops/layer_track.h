@@ -16,6 +16,7 @@ void layer_track(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, 
 void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
                        const at::Tensor& mean_out, const at::Tensor& var_out,
                        const at::Tensor& context, const at::Tensor& batches,
-                       const at::Tensor& stats, const at::Tensor& batch, double momentum);
+                       const at::Tensor& stats, const at::Tensor& batch, double momentum, double n,
+                       double values);
 
 }  // namespace qact::ops

@@ -60,14 +60,13 @@ std::tuple<at::Tensor, at::Tensor> forward_meta(const at::Tensor& x, int64_t lev
 }
 
 at::Tensor backward_meta(const at::Tensor& grad, const at::Tensor& density) {
-  check_like("quantile_activation_backward", "density", density, grad);
+  check_activation_backward(grad, density);
   return at::empty_like(grad);
 }
 
 at::Tensor quantiles_meta(const at::Tensor& x, int64_t levels, double bound,
                           double positive_share) {
-  check_kind("quantiles", x);
-  check_quantile("quantiles", levels, bound, positive_share);
+  check_quantiles(x, levels, bound, positive_share);
   return at::empty_symint({x.sym_size(1), levels}, x.options().dtype(table_type(x)));
 }
 
@@ -77,10 +76,23 @@ core::Quantile check_activation(const at::Tensor& x, int64_t levels, double boun
                                 double positive_share, double bandwidth, std::string_view algorithm,
                                 int64_t density_samples) {
   constexpr const char* kOp = "quantile_activation";
-  check_kind(kOp, x);
+  check_values(kOp, x);
   TORCH_CHECK(density_samples >= 0, "[", kOp, "] expected density_samples >= 0, got ",
               density_samples);
   return check_quantile(kOp, levels, bound, positive_share, bandwidth, algorithm);
+}
+
+void check_activation_backward(const at::Tensor& grad, const at::Tensor& density) {
+  constexpr const char* kOp = "quantile_activation_backward";
+  check_values(kOp, grad);
+  check_like(kOp, {"density", density}, {"grad", grad});
+}
+
+core::Quantile check_quantiles(const at::Tensor& x, int64_t levels, double bound,
+                               double positive_share) {
+  constexpr const char* kOp = "quantiles";
+  check_values(kOp, x);
+  return check_quantile(kOp, levels, bound, positive_share);
 }
 
 TORCH_LIBRARY_FRAGMENT(qact, m) {

@@ -35,5 +35,8 @@ at::Tensor quantiles(const at::Tensor& x, int64_t levels = 100, double bound = 1
 core::Quantile check_activation(const at::Tensor& x, int64_t levels, double bound,
                                 double positive_share, double bandwidth, std::string_view algorithm,
                                 int64_t density_samples);
+void check_activation_backward(const at::Tensor& grad, const at::Tensor& density);
+core::Quantile check_quantiles(const at::Tensor& x, int64_t levels, double bound,
+                               double positive_share);
 
 }  // namespace qact::ops

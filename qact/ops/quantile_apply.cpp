@@ -25,21 +25,42 @@ std::tuple<at::Tensor, at::Tensor> quantile_apply_backward(
   return op.call(grad_y, x, quantiles, scale, shift, out_scale, bandwidth);
 }
 
+namespace {
+
+// What forward and backward share.
+void check_applied(const char* op, const at::Tensor& x, const at::Tensor& quantiles,
+                   const MaybeTensor& scale, const MaybeTensor& shift, const MaybeTensor& out_scale,
+                   double bandwidth) {
+  check_values(op, x);
+  check_device(op, {"quantiles", quantiles}, {"x", x});
+  TORCH_CHECK(at::isFloatingType(quantiles.scalar_type()) && quantiles.dim() == 2 &&
+                  quantiles.sym_size(0) == x.sym_size(1) && quantiles.sym_size(1) >= 2 &&
+                  quantiles.sym_size(1) <= kMostLevels,
+              "[", op, "] expected quantiles to be a floating tensor of shape (", x.sym_size(1),
+              ",levels) with levels in 2..", kMostLevels, ", got ", describe(quantiles));
+  check_channels(op, "scale", scale, x);
+  check_channels(op, "shift", shift, x);
+  check_channels(op, "out_scale", out_scale, x);
+  check_positive(op, "bandwidth", bandwidth);
+}
+
+}  // namespace
+
 void check_apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
                  const MaybeTensor& shift, const MaybeTensor& out_scale,
                  const MaybeTensor& out_shift, double bandwidth) {
   constexpr const char* kOp = "quantile_apply";
-  check_kind(kOp, x);
-  TORCH_CHECK(at::isFloatingType(quantiles.scalar_type()) && quantiles.dim() == 2 &&
-                  quantiles.sym_size(0) == x.sym_size(1) && quantiles.sym_size(1) >= 2 &&
-                  quantiles.sym_size(1) <= kMostLevels,
-              "[", kOp, "] expected quantiles to be a floating tensor of shape (", x.sym_size(1),
-              ",levels) with levels in 2..", kMostLevels, ", got ", describe(quantiles));
-  check_channels(kOp, "scale", scale, x);
-  check_channels(kOp, "shift", shift, x);
-  check_channels(kOp, "out_scale", out_scale, x);
+  check_applied(kOp, x, quantiles, scale, shift, out_scale, bandwidth);
   check_channels(kOp, "out_shift", out_shift, x);
-  check_positive(kOp, "bandwidth", bandwidth);
+}
+
+void check_apply_backward(const at::Tensor& grad_y, const at::Tensor& x,
+                          const at::Tensor& quantiles, const MaybeTensor& scale,
+                          const MaybeTensor& shift, const MaybeTensor& out_scale,
+                          double bandwidth) {
+  constexpr const char* kOp = "quantile_apply_backward";
+  check_applied(kOp, x, quantiles, scale, shift, out_scale, bandwidth);
+  check_like(kOp, {"grad_y", grad_y}, {"x", x});
 }
 
 namespace {
@@ -55,8 +76,7 @@ std::tuple<at::Tensor, at::Tensor> apply_backward_meta(
     const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& quantiles,
     const MaybeTensor& scale, const MaybeTensor& shift, const MaybeTensor& out_scale,
     double bandwidth) {
-  check_apply(x, quantiles, scale, shift, out_scale, {}, bandwidth);
-  check_like("quantile_apply_backward", "grad_y", grad_y, x);
+  check_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandwidth);
   return {at::empty_like(x),
           at::empty_symint({4, x.sym_size(1)}, x.options().dtype(table_type(x)))};
 }

@@ -40,8 +40,6 @@ std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(
 
 namespace {
 
-constexpr const char* kOp = "quantile_layer";
-
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_without_gradient(
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
@@ -91,31 +89,19 @@ std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor& grad_y, const
           at::empty_symint({4, x.sym_size(1)}, x.options().dtype(table_type(x)))};
 }
 
-// A table of the forward pass, (C, columns).
-void check_saved(const char* name, const at::Tensor& table, at::ScalarType type,
-                 const at::Tensor& x, const c10::SymInt& columns) {
-  TORCH_CHECK(table.scalar_type() == type && table.dim() == 2 &&
-                  table.sym_size(0) == x.sym_size(1) && table.sym_size(1) == columns,
-              "[quantile_layer_backward] expected ", name, " to be ",
-              c10::getDtypeNames(type).first, " of shape (", x.sym_size(1), ",", columns, "), got ",
-              describe(table));
-}
-
 }  // namespace
 
 core::Quantile check_layer(const at::Tensor& x, const MaybeTensor& weight_in,
                            const MaybeTensor& bias_in, const MaybeTensor& weight_out,
                            const MaybeTensor& bias_out, double eps, int64_t levels, double bound,
                            double positive_share, double bandwidth, std::string_view algorithm) {
-  check_kind(kOp, x);
+  constexpr const char* kOp = "quantile_layer";
+  check_statistics(kOp, x);
   check_positive(kOp, "eps", eps);
-  const std::pair<const char*, const MaybeTensor&> vectors[] = {{"weight_in", weight_in},
-                                                                {"bias_in", bias_in},
-                                                                {"weight_out", weight_out},
-                                                                {"bias_out", bias_out}};
-  for (const auto& [name, vector] : vectors) {
-    check_channels(kOp, name, vector, x);
-  }
+  check_channels(kOp, "weight_in", weight_in, x);
+  check_channels(kOp, "bias_in", bias_in, x);
+  check_channels(kOp, "weight_out", weight_out, x);
+  check_channels(kOp, "bias_out", bias_out, x);
   return check_quantile(kOp, levels, bound, positive_share, bandwidth, algorithm, kMostLayerLevels);
 }
 
@@ -123,11 +109,18 @@ void check_layer_backward(const at::Tensor& grad_y, const at::Tensor& x, const a
                           const at::Tensor& density, const at::Tensor& stats,
                           const MaybeTensor& weight_in, const MaybeTensor& weight_out, double eps,
                           int64_t levels) {
-  check_layer(x, weight_in, {}, weight_out, {}, eps, levels, 100.0, 0.5, 0.5, "auto");
-  check_like("quantile_layer_backward", "grad_y", grad_y, x);
-  check_saved("level", level, at::kByte, x, x.sym_numel() / x.sym_size(1));
-  check_saved("density", density, at::kInt, x, core::kDensityNodes);
-  check_saved("stats", stats, at::kDouble, x, core::kLayerStats);
+  constexpr const char* kOp = "quantile_layer_backward";
+  const Named as = {"x", x};
+  check_statistics(kOp, x);
+  check_positive(kOp, "eps", eps);
+  const c10::SymInt channels = x.sym_size(1);
+  check_like(kOp, {"grad_y", grad_y}, as);
+  check_table(kOp, {"level", level}, at::kByte, channels, x.sym_numel() / channels, as);
+  check_table(kOp, {"density", density}, at::kInt, channels, core::kDensityNodes, as);
+  check_table(kOp, {"stats", stats}, at::kDouble, channels, core::kLayerStats, as);
+  check_channels(kOp, "weight_in", weight_in, x);
+  check_channels(kOp, "weight_out", weight_out, x);
+  check_levels(kOp, levels, kMostLayerLevels);
 }
 
 TORCH_LIBRARY_FRAGMENT(qact, m) {

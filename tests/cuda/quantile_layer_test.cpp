@@ -60,6 +60,7 @@ TEST(CudaLayer, EqualsTheCpuOverShapesTypesAndLayouts) {
     if (shape[0] * (shape.size() > 2 ? shape[2] : 1) < 2) continue;
     const torch::Tensor values = torch::randn(shape, torch::kDouble) * 2 + 0.5;
     for (const auto type : types()) {
+      if (type == torch::kDouble) continue;  // is refused
       for (const Layout& layout : layouts()) {
         const torch::Tensor x = layout.of(values.to(type));
         expect_same(x, "auto", describe(x, layout), 0.02);

@@ -19,7 +19,6 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, 
   core::ActivationForward call;
   call.quantile =
       check_activation(x, levels, bound, positive_share, bandwidth, algorithm, density_samples);
-  check_values("quantile_activation", x);
   call.quantile.quantised = quantised;
   call.quantile.density_samples = density_samples;
   call.quantile.seed = static_cast<uint64_t>(seed);
@@ -35,17 +34,15 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, 
 }
 
 at::Tensor backward(const at::Tensor& grad, const at::Tensor& density) {
-  check_like("quantile_activation_backward", "density", density, grad);
+  check_activation_backward(grad, density);
   at::Tensor out = at::empty_like(grad);
   return at::where_out(out, density == 0, at::zeros({}, grad.options()), grad * density);
 }
 
 at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
                            double positive_share) {
-  constexpr const char* kOp = "quantiles";
-  check_values(kOp, x);
   core::Quantiles call;
-  call.quantile = check_quantile(kOp, levels, bound, positive_share);
+  call.quantile = check_quantiles(x, levels, bound, positive_share);
   const Folded in = fold(x);
   call.shape = in.shape;
   call.x = in.view;

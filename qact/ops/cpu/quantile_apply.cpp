@@ -13,7 +13,6 @@ at::Tensor cpu_apply(const at::Tensor& x, const at::Tensor& quantiles, const May
                      const MaybeTensor& shift, const MaybeTensor& out_scale,
                      const MaybeTensor& out_shift, double bandwidth, bool quantised) {
   check_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth);
-  check_values("quantile_apply", x);
   const ApplyOperands operands(fold(x), quantiles, scale, shift, out_scale);
   const FoldedVector last = fold_vector(out_shift);
   const Output y(x);
@@ -31,9 +30,7 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
                                                   const MaybeTensor& scale,
                                                   const MaybeTensor& shift,
                                                   const MaybeTensor& out_scale, double bandwidth) {
-  check_apply(x, quantiles, scale, shift, out_scale, {}, bandwidth);
-  check_like("quantile_apply_backward", "grad_y", grad_y, x);
-  check_values("quantile_apply", x);
+  check_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandwidth);
   const ApplyOperands operands(fold(x), quantiles, scale, shift, out_scale);
   const Folded grad = fold(grad_y);
   const Output grad_x(x);

@@ -14,15 +14,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
     double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track,
     bool need_density) {
-  constexpr const char* kOp = "quantile_layer";
   core::LayerForward call;
   call.quantile = check_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
                               positive_share, bandwidth, algorithm);
-  check_values(kOp, x);
-  const int64_t channels = x.size(1), per_channel = x.numel() / channels;
-  TORCH_CHECK(per_channel > 1, "[", kOp,
-              "] expected more than one value per channel to take statistics from, got ",
-              describe(x));
   const Folded in = fold(x);
   const Output out(x);
   LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
@@ -41,7 +35,6 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
                                             const MaybeTensor& weight_out, double eps,
                                             int64_t levels) {
   check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
-  check_values("quantile_layer_backward", x);
   const Folded in = fold(x), grad = fold(grad_y);
   const Output grad_x(x);
   const LayerSaved saved(level, density, stats, weight_in, weight_out);

@@ -13,9 +13,9 @@ namespace {
 
 at::Tensor build(const at::Tensor& x, const MaybeTensor& scale, const MaybeTensor& shift) {
   check_context_build(x, scale, shift);
-  check_values("context_build", x);
+  check_computed("context_build", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const Folded in = fold_readable(narrows(x) ? x.to(at::kFloat) : x);
+  const Folded in = fold_readable(x);
   const FoldedVector a = fold_vector(scale), b = fold_vector(shift);
   at::Tensor out = at::empty({x.size(1), core::kContextBins}, x.options().dtype(at::kLong));
   core::cuda::context_build({in.shape, in.view, a.vector, b.vector, out.data_ptr<int64_t>()},
@@ -50,16 +50,18 @@ at::Tensor quantiles(const at::Tensor& context, int64_t levels, double bound,
 void track(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at::Tensor& var_out,
            at::Tensor& context, at::Tensor& batches, const at::Tensor& stats,
            const at::Tensor& batch, double momentum, double n, double values) {
-  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum);
-  const c10::cuda::CUDAGuard guard(context.device());
+  check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
+                    values);
   for (const at::Tensor* running : {&mean_in, &var_in, &mean_out, &var_out}) {
-    TORCH_CHECK(running->scalar_type() == at::kFloat && running->is_contiguous(),
-                "[layer_track] expected contiguous float32 running statistics on CUDA, got ",
+    TORCH_CHECK(running->scalar_type() == at::kFloat,
+                "[layer_track] expected float32 running statistics on CUDA, got ",
                 describe(*running));
   }
+  const c10::cuda::CUDAGuard guard(context.device());
+  const at::Tensor stat_rows = stats.contiguous(), batch_rows = batch.contiguous();
   core::cuda::LayerTrack call;
-  call.stats = stats.const_data_ptr<double>();
-  call.batch = batch.const_data_ptr<int64_t>();
+  call.stats = stat_rows.const_data_ptr<double>();
+  call.batch = batch_rows.const_data_ptr<int64_t>();
   call.mean_in = mean_in.data_ptr<float>();
   call.var_in = var_in.data_ptr<float>();
   call.mean_out = mean_out.data_ptr<float>();

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
 
 namespace qact::ops {
 
@@ -14,6 +15,12 @@ CudaStream cuda_stream(const at::Tensor& on, size_t scratch_bytes) {
   }
   out.stream.handle = c10::cuda::getCurrentCUDAStream(on.device().index()).stream();
   return out;
+}
+
+void check_computed(const char* op, const at::Tensor& x) {
+  TORCH_CHECK(x.scalar_type() != at::kDouble, "[", op,
+              "] expected float32, bfloat16 or float16 on CUDA, got ", describe(x),
+              ": convert it with x.to(float32), or move it to the CPU, which computes float64");
 }
 
 Folded fold_readable(const at::Tensor& x) {

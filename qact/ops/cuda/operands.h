@@ -16,8 +16,8 @@ struct CudaStream {
 };
 CudaStream cuda_stream(const at::Tensor& on, size_t scratch_bytes = 0);
 
-// Float64 is computed in float32 on CUDA.
-inline bool narrows(const at::Tensor& x) { return x.scalar_type() == at::kDouble; }
+// The kernels compute in float32: float64 is refused, since its digits would be lost in silence.
+void check_computed(const char* op, const at::Tensor& x);
 
 // x in an order that kernels read, which is its own unless it is neither NCHW nor
 // channels_last.

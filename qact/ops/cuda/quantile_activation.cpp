@@ -71,22 +71,16 @@ at::Tensor by_sorting(const at::Tensor& x, const core::Quantile& quantile) {
 std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, double bound,
                                            double positive_share, double bandwidth,
                                            std::string_view algorithm, bool quantised,
-                                           int64_t density_samples, int64_t seed,
-                                           bool need_density) {
+                                           int64_t density_samples, int64_t, bool need_density) {
   constexpr const char* kOp = "quantile_activation";
   core::ActivationForward call;
   call.quantile =
       check_activation(x, levels, bound, positive_share, bandwidth, algorithm, density_samples);
-  check_values(kOp, x);
   TORCH_CHECK(density_samples == 0, "[", kOp,
               "] expected density_samples = 0 on CUDA, where the whole context is used, got ",
               density_samples);
+  check_computed(kOp, x);
   const c10::cuda::CUDAGuard guard(x.device());
-  if (narrows(x)) {
-    auto [y, density] = forward(x.to(at::kFloat), levels, bound, positive_share, bandwidth,
-                                algorithm, quantised, density_samples, seed, need_density);
-    return {y.to(at::kDouble), density.to(at::kDouble)};
-  }
   const Folded in = fold_readable(x);
   const CudaOutput y(x, in);
   std::optional<CudaOutput> density;
@@ -107,7 +101,7 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, 
 }
 
 at::Tensor backward(const at::Tensor& grad, const at::Tensor& density) {
-  check_like("quantile_activation_backward", "density", density, grad);
+  check_activation_backward(grad, density);
   const c10::cuda::CUDAGuard guard(grad.device());
   at::Tensor out = at::empty_like(grad);
   return at::where_out(out, density == 0, at::zeros({}, grad.options()), grad * density);
@@ -117,9 +111,7 @@ at::Tensor backward(const at::Tensor& grad, const at::Tensor& density) {
 // with both bounds in place.
 at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
                            double positive_share) {
-  constexpr const char* kOp = "quantiles";
-  check_values(kOp, x);
-  check_quantile(kOp, levels, bound, positive_share);
+  check_quantiles(x, levels, bound, positive_share);
   const c10::cuda::CUDAGuard guard(x.device());
   const at::Tensor rows = by_channel(x).to(at::kDouble);
   const at::Tensor ends = at::stack(

@@ -14,13 +14,8 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTe
                  const MaybeTensor& shift, const MaybeTensor& out_scale,
                  const MaybeTensor& out_shift, double bandwidth, bool quantised) {
   check_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth);
+  check_computed("quantile_apply", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  if (narrows(x)) {
-    return apply(x.to(at::kFloat), quantiles, scale, shift, out_scale, out_shift, bandwidth,
-                 quantised)
-        .to(at::kDouble);
-  }
-  check_values("quantile_apply", x);
   const ApplyOperands operands(fold_readable(x), quantiles, scale, shift, out_scale);
   const FoldedVector last = fold_vector(out_shift);
   const CudaOutput y(x, operands.x);
@@ -38,15 +33,9 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
                                                   const MaybeTensor& scale,
                                                   const MaybeTensor& shift,
                                                   const MaybeTensor& out_scale, double bandwidth) {
-  check_apply(x, quantiles, scale, shift, out_scale, {}, bandwidth);
-  check_like("quantile_apply_backward", "grad_y", grad_y, x);
+  check_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandwidth);
+  check_computed("quantile_apply_backward", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  if (narrows(x)) {
-    auto [grad_x, affine] = apply_backward(grad_y.to(at::kFloat), x.to(at::kFloat), quantiles,
-                                           scale, shift, out_scale, bandwidth);
-    return {grad_x.to(at::kDouble), affine.to(at::kDouble)};
-  }
-  check_values("quantile_apply", x);
   const ApplyOperands operands(fold_readable(x), quantiles, scale, shift, out_scale);
   const Folded grad = fold_alike(grad_y, operands.x);
   const CudaOutput grad_x(x, operands.x);

@@ -11,28 +11,16 @@
 namespace qact::ops {
 namespace {
 
-using Forward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-
-Forward forward(const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
-                const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps,
-                int64_t levels, double bound, double positive_share, double bandwidth,
-                std::string_view algorithm, bool track, bool need_density) {
-  constexpr const char* kOp = "quantile_layer";
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
+    const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
+    const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
+    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track,
+    bool need_density) {
   core::LayerForward call;
   call.quantile = check_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
                               positive_share, bandwidth, algorithm);
-  check_values(kOp, x);
-  const int64_t channels = x.size(1), per_channel = x.numel() / channels;
-  TORCH_CHECK(per_channel > 1, "[", kOp,
-              "] expected more than one value per channel to take statistics from, got ",
-              describe(x));
+  check_computed("quantile_layer", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  if (narrows(x)) {
-    Forward out = forward(x.to(at::kFloat), weight_in, bias_in, weight_out, bias_out, eps, levels,
-                          bound, positive_share, bandwidth, algorithm, track, need_density);
-    std::get<0>(out) = std::get<0>(out).to(at::kDouble);
-    return out;
-  }
   const Folded in = fold_readable(x);
   const CudaOutput y(x, in);
   LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
@@ -52,13 +40,8 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
                                             const MaybeTensor& weight_out, double eps,
                                             int64_t levels) {
   check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
-  check_values("quantile_layer_backward", x);
+  check_computed("quantile_layer_backward", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  if (narrows(x)) {
-    auto [grad_x, affine] = backward(grad_y.to(at::kFloat), x.to(at::kFloat), level, density, stats,
-                                     weight_in, weight_out, eps, levels);
-    return {grad_x.to(at::kDouble), affine.to(at::kDouble)};
-  }
   const Folded in = fold_readable(x), grad = fold_alike(grad_y, in);
   const CudaOutput grad_x(x, in);
   const LayerSaved saved(level, density, stats, weight_in, weight_out);
