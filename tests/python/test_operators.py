@@ -148,3 +148,32 @@ def test_a_kept_context_ranks_a_single_sample():
 def test_messages(call, message):
     with pytest.raises(RuntimeError, match=message):
         call()
+
+
+def stepped(x):
+    """The same values, every other one in memory."""
+    return torch.stack([x, x], -1).select(-1, 0)
+
+
+# (64, 8, 32, 32): channels so long that the order of their sums follows the layout.
+@pytest.mark.parametrize("shape", [(4, 3, 5, 6), (64, 8, 32, 32)])
+@pytest.mark.parametrize("layout", [
+    lambda x: x.to(memory_format=torch.channels_last), stepped,
+    lambda x: x[:1].to(memory_format=torch.channels_last).expand_as(x)])
+def test_saved_tensors_may_come_back_in_another_layout(shape, layout):
+    x, grad = layout(torch.randn(shape)).requires_grad_(), torch.randn(shape)
+    (expected,) = torch.autograd.grad(qact.quantile_layer(x)[0], x, grad)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.contiguous(), lambda t: t):
+        y = qact.quantile_layer(x)[0]
+    (found,) = torch.autograd.grad(y, x, grad)
+    assert torch.equal(found, expected)
+
+
+def test_devices_do_not_mix():
+    x, weight = torch.randn(8, 3), torch.ones(3)
+    with pytest.raises(RuntimeError, match=r"\[quantile_layer\] expected weight_in on cpu, as x, "
+                                           "got meta"):
+        qact.quantile_layer(x, weight.to("meta"))
+    with pytest.raises(RuntimeError, match=r"\[quantile_layer\] expected weight_in on meta, as x, "
+                                           "got cpu"):
+        qact.quantile_layer(x.to("meta"), weight)

@@ -1,5 +1,7 @@
 #include "qact/ops/quantile_layer.h"
 
+#include <ATen/ATen.h>
+#include <ATen/core/DimVector.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -21,6 +23,15 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
+// The same values with those strides.
+at::Tensor with_strides(const at::Tensor& x, at::IntArrayRef strides) {
+  at::Tensor once = x;  // what an expanded tensor repeats
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (strides[d] == 0) once = once.narrow(d, 0, 1);
+  }
+  return at::empty_strided(once.sizes(), strides, x.options()).copy_(once).expand(x.sizes());
+}
+
 // The layer in autograd's graph, made as torch makes the nodes of its own operators: with
 // torch::autograd::Function, which keeps numbers in a map of strings and looks tensors up in hash
 // tables, a step of a small layer takes a fifth longer.
@@ -28,8 +39,10 @@ class LayerNode : public torch::autograd::Node {
  public:
   using Saved = std::array<SavedVariable, 6>;
 
-  LayerNode(Saved saved, double eps, int64_t levels)
-      : saved_(std::move(saved)), eps_(eps), levels_(levels) {}
+  LayerNode(const at::Tensor& x, Saved saved, double eps, int64_t levels)
+      : saved_(std::move(saved)), eps_(eps), levels_(levels) {
+    if (!x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) strides_ = x.strides();
+  }
 
   std::string name() const override { return "QuantileLayerBackward"; }
 
@@ -60,10 +73,15 @@ class LayerNode : public torch::autograd::Node {
     const std::lock_guard lock(mutex_);
     std::array<at::Tensor, 6> out;
     for (size_t i = 0; i < out.size(); ++i) out[i] = saved_[i].unpack(getptr());
+    // A hook that keeps saved tensors elsewhere may hand x back in another layout, but on CUDA the
+    // level bytes lie in that of the forward pass.
+    at::Tensor& x = out[0];
+    if (!strides_.empty() && x.strides() != strides_) x = with_strides(x, strides_);
     return out;
   }
 
   Saved saved_;
+  at::DimVector strides_;  // of x in the forward pass, where they are numbers
   double eps_;
   int64_t levels_;
 };
@@ -106,7 +124,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(
                              positive_share, bandwidth, algorithm, track, /*need_density=*/true);
   unwatched.reset();
   const auto node =
-      make_node<LayerNode>(save(x, level, density, stats, weight_in, weight_out), eps, levels);
+      make_node<LayerNode>(x, save(x, level, density, stats, weight_in, weight_out), eps, levels);
   node->set_next_edges(
       torch::autograd::collect_next_edges(x, weight_in, bias_in, weight_out, bias_out));
   torch::autograd::set_history(y, node);
