@@ -5,13 +5,6 @@
 namespace qact::corrupt {
 namespace {
 
-// FNV-1a.
-uint64_t hash(std::string_view text) {
-  uint64_t h = 0xcbf29ce484222325;
-  for (const char c : text) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return h;
-}
-
 Ziggurat make_ziggurat() {
   constexpr double kArea = 0.00492867323399;
   Ziggurat z;
@@ -34,9 +27,7 @@ const Ziggurat& ziggurat() {
 }
 
 Draw::Draw(uint64_t seed, std::string_view distortion, int severity, int64_t image)
-    : random_(core::Random(seed, hash(distortion) + static_cast<uint64_t>(severity)).bits(),
-              static_cast<uint64_t>(image)),
-      ziggurat_(ziggurat()) {}
+    : random_(seed, core::corruption_stream(distortion, severity), image), ziggurat_(ziggurat()) {}
 
 // The rare part of Draw::normal, beyond the rectangle that lies under the curve.
 double Draw::normal_beyond(int layer, double x) {

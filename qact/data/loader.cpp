@@ -45,7 +45,7 @@ std::vector<int64_t> Loader::own_order(int64_t epoch) const {
   std::vector<int64_t> order(split_.count());
   std::iota(order.begin(), order.end(), 0);
   if (options_.shuffle) {
-    core::Random random(options_.seed, epoch);
+    core::Random random(options_.seed, core::Stream::order, epoch);
     for (int64_t i = split_.count() - 1; i > 0; --i) {
       std::swap(order[i], order[static_cast<int64_t>(random.uniform() * (i + 1))]);
     }
@@ -125,8 +125,7 @@ void Loader::fill(int64_t batch, Batch* slot) const {
 // The randomness of an image: of (seed, epoch, image, view) alone. The views share their crop
 // and flip, and the first of three is clean.
 void Loader::write_image(int64_t index, int view, float* out) const {
-  core::Random of_epoch(options_.seed, ~epoch_);
-  core::Random random(of_epoch.bits(), index);
+  core::Random random(options_.seed, core::Stream::augmentation, epoch_, index);
   const Augmentation& how = options_.augmentation;
   const Placement placement = draw_placement(how, &random);
   const uint8_t* pixels = split_.image(index);
@@ -134,7 +133,7 @@ void Loader::write_image(int64_t index, int view, float* out) const {
     write_normalised(pixels, split_.size, placement, normalised_, out);
     return;
   }
-  core::Random of_view(random.bits(), view);
+  core::Random of_view(options_.seed, core::Stream::augmix, epoch_, index, view);
   const auto chains = augmix(place(pixels, split_.size, placement), how.augmix, &of_view);
   write_mixed(chains, normalised_, out);
 }

@@ -5,9 +5,6 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
-
-#include "qact/core/random.h"
-
 namespace qact::losses {
 namespace {
 
@@ -59,7 +56,7 @@ std::vector<Deck> decks_by_class(std::span<const int64_t> labels, int64_t least)
 }  // namespace
 
 std::vector<int64_t> balanced_order(std::span<const int64_t> labels, int64_t classes_per_batch,
-                                    int64_t samples_per_class, uint64_t seed) {
+                                    int64_t samples_per_class, core::Random random) {
   if (classes_per_batch < 1 || samples_per_class < 1) {
     throw std::invalid_argument("[balanced_order] expected at least 1 class and 1 sample, got " +
                                 std::to_string(classes_per_batch) + " and " +
@@ -70,7 +67,6 @@ std::vector<int64_t> balanced_order(std::span<const int64_t> labels, int64_t cla
     fail("at least " + std::to_string(classes_per_batch) + " classes", samples.size());
   }
 
-  core::Random random(seed, 0);
   std::vector<int64_t> positions(samples.size());
   std::iota(positions.begin(), positions.end(), 0);
   Deck classes(std::move(positions));

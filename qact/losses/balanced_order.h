@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "qact/core/random.h"
+
 namespace qact::losses {
 
 // An order of sample indices that, cut into batches of classes_per_batch * samples_per_class,
@@ -14,6 +16,6 @@ namespace qact::losses {
 // batch, and a few may be missing. Labels are whatever numbers name the classes. Throws where
 // there are too few classes, or samples of one.
 std::vector<int64_t> balanced_order(std::span<const int64_t> labels, int64_t classes_per_batch,
-                                    int64_t samples_per_class, uint64_t seed);
+                                    int64_t samples_per_class, core::Random random);
 
 }  // namespace qact::losses

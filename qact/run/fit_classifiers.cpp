@@ -7,6 +7,7 @@
 #include <numbers>
 #include <optional>
 
+#include "qact/core/random.h"
 #include "qact/ops/border.h"
 #include "qact/run/classifiers.h"
 
@@ -42,7 +43,8 @@ class Quantile {
            const ClassifierOptions& options)
       : x_(x),
         labels_(labels),
-        generator_(at::make_generator<at::CPUGeneratorImpl>(options.seed)),
+        generator_(at::make_generator<at::CPUGeneratorImpl>(
+            core::Random(options.seed, core::Stream::classifiers).bits())),
         batch_(std::min(x.size(0), std::max(kLeastBatch, kPerClass * classes))),
         // In eval() by batches, as in training, but without a context to keep. A momentum of 1:
         // the context is that of the one pass in train().

@@ -144,7 +144,7 @@ class Pass {
   void predict_copies(int64_t index) {
     torch::Tensor out = empty(1 + how_.copies);
     write(index, {}, out, 0);
-    core::Random random(how_.seed, index);
+    core::Random random(how_.seed, core::Stream::copies, index);
     for (int64_t k = 1; k <= how_.copies; ++k) {
       write(index, data::draw_placement(how_.augmentation, &random), out, k);
     }

@@ -12,7 +12,7 @@ namespace qact::run {
 namespace {
 
 // Networks of one seed start from the same numbers and see the same contexts.
-enum Stream : uint64_t { kInitial, kTrain, kTest, kPicture };
+using core::Stream;
 
 // A step forward and backward costs about three times an evaluation.
 constexpr int64_t kStepUnits = 3;
@@ -20,7 +20,7 @@ constexpr int64_t kStepUnits = 3;
 // Returns the loss of the last step.
 double train(torch::nn::Sequential& network, const ToyProblem& problem, int64_t seed,
              const ToyOptions& options, Work& work) {
-  core::Random random(static_cast<uint64_t>(seed), kTrain);
+  core::Random random(static_cast<uint64_t>(seed), Stream::toy_training);
   torch::optim::Adam optimizer(network->parameters(),
                                torch::optim::AdamOptions(options.learning_rate));
   network->train();
@@ -39,7 +39,7 @@ double train(torch::nn::Sequential& network, const ToyProblem& problem, int64_t 
 std::vector<int64_t> evaluate(torch::nn::Sequential& network, const ToyProblem& problem,
                               int64_t seed, const ToyOptions& options, Work& work) {
   torch::NoGradGuard no_grad;
-  core::Random random(static_cast<uint64_t>(seed), kTest);
+  core::Random random(static_cast<uint64_t>(seed), Stream::toy_test);
   network->eval();
   std::vector<int64_t> correct;
   for (int64_t context = 0; context < options.contexts; ++context) {
@@ -54,7 +54,7 @@ std::vector<int64_t> evaluate(torch::nn::Sequential& network, const ToyProblem& 
 results::ToyScore score(const ToyNetwork& chosen, int64_t seed, const ToyOptions& options,
                         Work& work) {
   const ToyProblem& problem = toy_problem(chosen.problem);
-  core::Random random(static_cast<uint64_t>(seed), kInitial);
+  core::Random random(static_cast<uint64_t>(seed), Stream::toy_weights);
   torch::nn::Sequential network = chosen.make(options.width);
   initialise(network, random);
   const double loss = train(network, problem, seed, options, work);
@@ -72,7 +72,7 @@ results::ToyScore score(const ToyNetwork& chosen, int64_t seed, const ToyOptions
 }
 
 results::Rows picture(const std::string& experiment) {
-  core::Random random(0, kPicture);
+  core::Random random(0, Stream::toy_picture);
   return experiment == "circle" ? circle_picture(random) : monotone_picture(random);
 }
 

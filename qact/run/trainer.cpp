@@ -60,11 +60,6 @@ losses::Loss make_loss(const TrainConfig& c) {
   return losses::make(c.loss, {.margin = c.margin, .seeds = c.watershed_seeds});
 }
 
-// What a loss draws for its batch `number`, in a stream apart from the orders'.
-core::Random random_of(uint64_t seed, int64_t number) {
-  return {core::Random(seed, ~uint64_t{0}).bits(), static_cast<uint64_t>(number)};
-}
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -175,7 +170,9 @@ double Trainer::take_step() {
     }
     const models::Output output =
         recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
-    const torch::Tensor loss = loss_of(output, batch.labels, steps_done() * config_.accumulate + i);
+    const int64_t number = steps_done() * config_.accumulate + i;
+    const torch::Tensor loss =
+        loss_of(output, batch.labels, {config_.seed, core::Stream::loss, number});
     Awaited awaited(loss);
     (loss / config_.accumulate).backward();
     if (recorded_) recorded_->backward();
@@ -195,8 +192,7 @@ models::Output Trainer::forward(const torch::Tensor& images) {
 }
 
 torch::Tensor Trainer::loss_of(const models::Output& output, const torch::Tensor& labels,
-                               int64_t number) {
-  core::Random random = random_of(config_.seed, number);
+                               core::Random random) const {
   return loss_.value({output.embedding, output.logits, labels}, random);
 }
 
@@ -263,7 +259,8 @@ std::optional<Trainer::Validation> Trainer::validate() {
   Feed& feed = data_.plain(TrainingData::Part::validation);
   for (int64_t i = 0; const std::optional<Batch> batch = feed.next(); ++i) {
     const models::Output output = forward(batch->images);
-    loss += loss_of(output, batch->labels, -1 - i).to(number) * batch->labels.size(0);
+    core::Random random(config_.seed, core::Stream::validation_loss, i);
+    loss += loss_of(output, batch->labels, random).to(number) * batch->labels.size(0);
     if (loss_.balanced) {
       embeddings.push_back(output.embedding.to(torch::kFloat));
       labels.push_back(batch->labels.clone());

@@ -52,7 +52,8 @@ class Trainer {
   double take_step();
   bool records() const;
   models::Output forward(const torch::Tensor& images);
-  torch::Tensor loss_of(const models::Output& output, const torch::Tensor& labels, int64_t number);
+  torch::Tensor loss_of(const models::Output& output, const torch::Tensor& labels,
+                        core::Random random) const;
   [[noreturn]] void stop_at(const Batch& batch, double loss);
   void save();
   ModelCard card() const;

@@ -82,7 +82,7 @@ std::optional<Batch> Feed::next() {
 Holdout hold_out(int64_t count, double share, uint64_t seed) {
   std::vector<int64_t> order(count);
   std::iota(order.begin(), order.end(), 0);
-  shuffle(&order, core::Random(seed, 0));
+  shuffle(&order, core::Random(seed, core::Stream::holdout));
   const auto held = order.begin() + std::llround(share * static_cast<double>(count));
   return {{held, order.end()}, {order.begin(), held}};
 }
@@ -129,7 +129,7 @@ int64_t TrainingData::classes_in_batch() const {
 int64_t TrainingData::batches() const { return images() / batch_size_; }
 
 std::vector<int64_t> TrainingData::order(int64_t epoch) const {
-  core::Random random(config_.seed, epoch);
+  core::Random random(config_.seed, core::Stream::order, epoch);
   std::vector<int64_t> order = indices_.train;
   if (!balanced_) {
     shuffle(&order, random);
@@ -139,7 +139,7 @@ std::vector<int64_t> TrainingData::order(int64_t epoch) const {
   for (const int64_t index : indices_.train) labels.push_back(split_.labels[index]);
   const int64_t classes = classes_in_batch();
   const std::vector<int64_t> positions =
-      losses::balanced_order(labels, classes, batch_size_ / classes, random.bits());
+      losses::balanced_order(labels, classes, batch_size_ / classes, random);
   order.clear();
   for (const int64_t position : positions) order.push_back(indices_.train[position]);
   return order;

@@ -11,7 +11,6 @@
 #include "qact/core/cpu/narrow.h"
 #include "qact/core/density.h"
 #include "qact/core/levels.h"
-#include "qact/core/random.h"
 #include "qact/core/sort.h"
 #include "tests/core/cases.h"
 
@@ -117,21 +116,6 @@ TEST(LevelRule, CountsTausAtExactlyTheirWeight) {
   const LevelRule rule(quantile, 99, 0);
   for (int64_t rank = 1; rank <= 100; ++rank) EXPECT_EQ(rule.level(false, rank), rank);
   EXPECT_EQ(rule.level(true, 1), 100);
-}
-
-TEST(Random, RepeatsAndSpreads) {
-  Random a(1, 2), b(1, 2), c(1, 3);
-  double mean = 0;
-  int equal = 0;
-  for (int i = 0; i < 10000; ++i) {
-    const double u = a.uniform();
-    EXPECT_EQ(u, b.uniform());
-    equal += u == c.uniform();
-    EXPECT_TRUE(u >= 0 && u < 1);
-    mean += u / 10000;
-  }
-  EXPECT_EQ(equal, 0);
-  EXPECT_NEAR(mean, 0.5, 0.02);
 }
 
 }  // namespace

@@ -161,6 +161,27 @@ TEST(Loader, Refuses) {
   EXPECT_TRUE(contains(message({.normalisation = {{0.5}, {0.5}}}, slots), "3 channels, got 1"));
 }
 
+// Of its epoch and its place in the dataset alone, in the stream that is the augmentation's.
+TEST(Augment, DrawsFromItsStream) {
+  const Split split = some_images(4, {6, 6, 1});
+  LoaderOptions options;
+  options.batch_size = 4;
+  options.seed = 9;
+  options.augmentation = {.pad = 3, .flip = true};
+  const Epochs run = run_epochs(split, options, 1);
+  const std::vector<float> table = normalisation_table({}, 1);
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    for (int64_t i = 0; i < 4; ++i) {
+      core::Random random(9, core::Stream::augmentation, epoch, i);
+      const Placement placement = draw_placement(options.augmentation, &random);
+      std::vector<float> expected(36);
+      write_normalised(split.image(i), split.size, placement, table, expected.data());
+      const float* found = &run.images[(4 * epoch + i) * 36];
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found)) << epoch << ", " << i;
+    }
+  }
+}
+
 // The padded, flipped image written out, then cut.
 TEST(Augment, PlacesAsPaddingFlippingAndCroppingDo) {
   const image::Size size{5, 6, 3};

@@ -117,7 +117,7 @@ TEST_P(Inferences, AugmentIsABatchOfOneImagesCopies) {
   nn::set_context_mode(*plain_.network, ContextMode::batch);
   for (const int64_t i : {0, 40}) {
     std::vector<Tensor> context = {images(i, i + 1)};
-    core::Random random(7, i);
+    core::Random random(7, core::Stream::copies, i);
     for (int k = 0; k < 5; ++k) {
       const data::Placement placement = data::draw_placement(how_.augmentation, &random);
       context.push_back(
