@@ -19,6 +19,9 @@ Loader::Loader(Split split, LoaderOptions options, std::vector<Batch> slots)
   if (options_.views != 1 && options_.views != 3) {
     fail("loader", "expected 1 or 3 views, got ", options_.views);
   }
+  if (options_.even && options_.drop_last) {
+    fail("loader", "expected even batches or whole ones, got both");
+  }
   normalised_ = normalisation_table(options_.normalisation, split_.size.channels);
   order_.resize(split_.count());
 }
@@ -28,6 +31,11 @@ Loader::~Loader() { stop(); }
 int64_t Loader::batches() const {
   const auto images = static_cast<int64_t>(order_.size());
   return images / options_.batch_size + (!options_.drop_last && images % options_.batch_size != 0);
+}
+
+int64_t Loader::first_of(int64_t batch) const {
+  const auto images = static_cast<int64_t>(order_.size());
+  return options_.even ? batch * images / batches() : std::min(batch * options_.batch_size, images);
 }
 
 void Loader::stop() {
@@ -111,8 +119,8 @@ const Batch* Loader::next() {
 }
 
 void Loader::fill(int64_t batch, Batch* slot) const {
-  const int64_t first = batch * options_.batch_size;
-  slot->count = std::min(options_.batch_size, static_cast<int64_t>(order_.size()) - first);
+  const int64_t first = first_of(batch);
+  slot->count = first_of(batch + 1) - first;
   const int64_t values = split_.size.values();
   for (int64_t i = 0; i < slot->count; ++i) {
     slot->labels[i] = split_.labels[order_[first + i]];

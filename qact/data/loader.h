@@ -24,7 +24,10 @@ struct LoaderOptions {
   int64_t batch_size = 128;
   bool shuffle = false;
   bool drop_last = false;  // a smaller last batch
-  int workers = 0;         // 0: batches are made when asked for
+  // As few batches as `batch_size` allows, whose sizes differ by one image at most: no batch is
+  // one image alone, where batch_size is 3 or more and there are 2 images or more.
+  bool even = false;
+  int workers = 0;  // 0: batches are made when asked for
   uint64_t seed = 0;
   Augmentation augmentation = {};
   Moments normalisation = {};
@@ -62,6 +65,7 @@ class Loader {
 
  private:
   std::vector<int64_t> own_order(int64_t epoch) const;
+  int64_t first_of(int64_t batch) const;  // image, by its place in the order
   void work();
   void stop();
   void fill(int64_t batch, Batch* slot) const;

@@ -47,8 +47,12 @@ Classifiers fit(models::Network& network, const TrainConfig& config, TrainingDat
     if (!held_out) return {};
   } else {
     const Holdout parts = hold_out(data.images(), 0.1, config.split_seed);
-    held_out = select(*train, parts.validation);
-    train = select(*train, parts.train);
+    if (parts.validation.empty()) {  // of fewer than 5, all serve for both
+      held_out = train;
+    } else {
+      held_out = select(*train, parts.validation);
+      train = select(*train, parts.train);
+    }
   }
   return fit_classifiers(*train, *held_out, data.split().classes, {.seed = config.seed}, go_on);
 }

@@ -36,12 +36,6 @@ data::Opened open(const TrainConfig& c) {
   return data::open_dataset(c.data, data::data_folder(c.data_dir), {.resize = size, .crop = size});
 }
 
-// Batches of about the same size, the last one too: a batch may be a context.
-int64_t even_batch(int64_t images, int64_t most) {
-  const int64_t batches = (images + most - 1) / most;
-  return batches > 0 ? (images + batches - 1) / batches : most;
-}
-
 }  // namespace
 
 Feed::Feed(const data::Split& split, data::LoaderOptions options, torch::Device device)
@@ -107,6 +101,10 @@ TrainingData::TrainingData(const TrainConfig& config, bool balanced)
   if (images() < least) {
     fail("train", "expected at least ", least, " training images for one step, got ", images());
   }
+  if (config.validation > 0 && validation_images() < 2) {
+    fail("train", "expected --validation to hold out 2 images or more, or 0 for none, got ",
+         config.validation, ", which is ", validation_images(), " of ", split_.count());
+  }
   data::LoaderOptions options = loader_options();
   options.batch_size = batch_size_;
   options.drop_last = true;
@@ -157,7 +155,9 @@ const std::vector<int64_t>& TrainingData::indices(Part part) const {
 
 Feed& TrainingData::plain(Part part) {
   data::LoaderOptions options = loader_options();
-  options.batch_size = even_batch(static_cast<int64_t>(indices(part).size()), config_.batch_size);
+  // A batch may be a context: none is much smaller than others, or one image alone.
+  options.even = true;
+  options.batch_size = std::max<int64_t>(config_.batch_size, 3);
   Feed& feed =
       plain_.try_emplace(part, split_, options, torch::Device(config_.device)).first->second;
   feed.start(0, indices(part), 0);

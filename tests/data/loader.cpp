@@ -107,6 +107,25 @@ TEST(Loader, ShufflesEachEpochAnew) {
   EXPECT_EQ(std::set(second.begin(), second.end()).size(), 100u);
 }
 
+// Of 1 to 40 images, in batches of 1 to 9: as few as can be, each image once, in order.
+TEST(Loader, EvenBatchesDifferByOneImage) {
+  for (int64_t images = 1; images <= 40; ++images) {
+    for (int64_t most = 1; most <= 9; ++most) {
+      LoaderOptions options;
+      options.batch_size = most;
+      options.even = true;
+      const Split split = some_images(images, {1, 1, 1});
+      const Epochs run = run_epochs(split, options, 1, 1);
+      EXPECT_EQ(static_cast<int64_t>(run.counts.size()), (images + most - 1) / most);
+      EXPECT_EQ(run.labels, split.labels);
+      const auto [least, largest] = std::minmax_element(run.counts.begin(), run.counts.end());
+      EXPECT_LE(*largest, most);
+      EXPECT_LE(*largest - *least, 1) << images << " in batches of " << most;
+      if (most >= 3 && images >= 2) EXPECT_GE(*least, 2) << images << " in batches of " << most;
+    }
+  }
+}
+
 TEST(Loader, GivesAnOrderFromAnyBatchOn) {
   const Split split = some_images(20, {2, 2, 1});
   const std::vector<int64_t> order = {3, 17, 3, 0, 9, 12, 4};
@@ -158,6 +177,7 @@ TEST(Loader, Refuses) {
   EXPECT_TRUE(contains(message({.batch_size = 0}, slots), "1 or more, got 0"));
   EXPECT_TRUE(contains(message({}, {}), "got none"));
   EXPECT_TRUE(contains(message({.views = 2}, slots), "got 2"));
+  EXPECT_TRUE(contains(message({.drop_last = true, .even = true}, slots), "got both"));
   EXPECT_TRUE(contains(message({.normalisation = {{0.5}, {0.5}}}, slots), "3 channels, got 1"));
 }
 

@@ -111,6 +111,42 @@ TEST(Train, WithoutHeldOutImagesThereIsNoBest) {
   EXPECT_FALSE(fs::exists(scratch.run("run").best()));
 }
 
+// One image alone has no statistics of its own: no remainder of the classifiers' batches or of the
+// validation's is one. LeNet's dense layers have one value per image.
+TEST(Train, NoBatchIsOneImageAlone) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  config.model = "lenet";
+  config.epochs = 1;
+  config.classifiers = "on";
+  config.eval_mode = "batch";
+  struct Few {
+    uint32_t images;
+    int64_t batch_size;
+    double validation;
+  };
+  for (const auto& [images, batch_size, validation] :
+       {Few{57, 8, 0}, {2, 2, 0}, {3, 2, 0}, {6, 2, 0.5}, {10, 3, 0.2}}) {
+    write_bands(scratch.path / "data", "train", images);
+    config.batch_size = batch_size;
+    config.validation = validation;
+    const RunFolder run = scratch.run(std::to_string(images));
+    EXPECT_EQ(message_of([&] { train(config, run, false); }), "nothing was thrown") << images;
+    EXPECT_FALSE(load_model(run.model()).classifiers.empty()) << images;
+  }
+}
+
+TEST(Train, HoldsOutTwoImagesOrNone) {
+  const TrainFolder scratch;
+  TrainConfig config = scratch.config();
+  for (const auto& [share, text] :
+       {std::pair{0.01, "0.01, which is 1 of 90"}, {0.001, "0.001, which is 0 of 90"}}) {
+    config.validation = share;
+    expect_in("--validation to hold out 2 images or more, or 0 for none, got " + std::string(text),
+              message_of([&] { train(config, scratch.run("run"), false); }));
+  }
+}
+
 TEST(Train, StopsEarly) {
   const TrainFolder scratch;
   TrainConfig config = scratch.config();
