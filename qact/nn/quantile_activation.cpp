@@ -1,5 +1,6 @@
 #include "qact/nn/quantile_activation.h"
 
+#include <ATen/record_function.h>
 #include <torch/types.h>
 
 #include <cmath>
@@ -86,7 +87,17 @@ void QuantileActivationImpl::pretty_print(std::ostream& stream) const {
          << ", norm_out=" << options.norm_out() << ")";
 }
 
-torch::Tensor QuantileActivationImpl::forward(const torch::Tensor& x) { return run(x, Call{}); }
+// Told to torch's observers as one operation, whichever operators the context mode takes for it:
+// from the layer's input to what the next layer reads.
+torch::Tensor QuantileActivationImpl::forward(const torch::Tensor& x) {
+  at::RecordFunction record(at::RecordScope::FUNCTION);
+  if (!record.isActive()) return run(x, Call{});
+  const c10::IValue input(x);
+  record.before(kRecordedName, c10::ArrayRef<const c10::IValue>(input));
+  torch::Tensor y = run(x, Call{});
+  if (record.needsOutputs()) record.setOutputs(std::vector<c10::IValue>{y});
+  return y;
+}
 
 torch::Tensor QuantileActivationImpl::rank(const torch::Tensor& x, bool keep) {
   TORCH_CHECK(!options.norm_out(), "[", kName, "] expected norm_out to be off for rank()");

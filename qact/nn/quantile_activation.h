@@ -41,6 +41,9 @@ struct QuantileActivationOptions {
   TORCH_ARG(double, prior) = 16.0;
 };
 
+// A layer's forward pass, as torch's profiler and other observers of operators are told of it.
+inline constexpr const char* kRecordedName = "qact::QuantileActivation";
+
 // Input (B, C, ...), output of the same shape. All state lives in buffers: running means
 // and variances of both norms, the kept context, and the number of batches seen.
 class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImpl> {

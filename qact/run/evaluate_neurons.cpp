@@ -8,17 +8,20 @@
 #include <set>
 #include <utility>
 
+#include "qact/nn/quantile_activation.h"
+#include "qact/run/unchanged.h"
+
 namespace qact::run {
 namespace {
 
 // Libtorch's modules have no hooks, but its operators can be observed: one of these is called
-// for each activation, whatever the context mode.
+// for each activation. A quantile activation is observed as a whole: which operators it consists
+// of, and whether the outer norm is among them, depends on the context mode.
 std::string kind_of(const char* operation) {
   static const std::map<std::string, std::string> kKinds = {{"aten::relu", "relu"},
                                                             {"aten::prelu", "prelu"},
                                                             {"aten::selu", "selu"},
-                                                            {"qact::quantile_layer", "qact"},
-                                                            {"qact::quantile_apply", "qact"}};
+                                                            {nn::kRecordedName, "qact"}};
   const auto found = kKinds.find(operation);
   return found == kKinds.end() ? "" : found->second;
 }
@@ -37,12 +40,13 @@ class NeuronWatch {
   }
 
   void begin(const at::RecordFunction& operation) {
-    if (depth_++ > 0) return;
+    // A layer's parameters may be read by the operators inside it alone.
     for (const c10::IValue& input : operation.inputs()) {
       if (!input.isTensor() || !input.toTensor().has_storage()) continue;
       const auto known = layers_.find(input.toTensor().storage().data());
       if (known != layers_.end()) layer_ = known->second;
     }
+    if (depth_++ > 0) return;
     if (!kind_of(operation.name()).empty()) before_ = operation.inputs()[0].toTensor();
   }
 
@@ -51,7 +55,8 @@ class NeuronWatch {
     const std::string kind = kind_of(operation.name());
     const bool own = kind == "qact" || kind == "prelu";
     const torch::Tensor before = std::exchange(before_, torch::Tensor());
-    if (network_.is_training()) return;
+    // There is no output where the operation has thrown.
+    if (network_.is_training() || operation.outputs().empty()) return;
     call_({calls_++, own ? layer_ : "after " + layer_, kind, before.size(1)}, before,
           operation.outputs()[0].toTensor());
   }
@@ -114,7 +119,9 @@ std::vector<ActivationSite> activation_sites(models::Network& network,
   NeuronWatch here(network, [&](const ActivationSite& site, const torch::Tensor&,
                                 const torch::Tensor&) { sites.push_back(site); });
   const torch::NoGradGuard no_grad;
+  const Unchanged unchanged(network);
   network.eval();
+  nn::set_context_mode(network, nn::ContextMode::tracked);
   const Watching watching(&here);
   network.forward(images);
   return sites;

@@ -18,12 +18,14 @@ struct ActivationSite {
   std::string kind;   // qact, relu, prelu or selu
   int64_t channels = 0;
 };
-// `images` is a batch that the network takes.
+// `images` is a batch that the network takes; it leaves the network as it was.
 std::vector<ActivationSite> activation_sites(models::Network& network, const torch::Tensor& images);
 
 struct Neuron {
   ActivationSite site;
   int64_t channel = 0;
+  // What the site reads, and what the next layer reads, in every context mode: for a quantile
+  // activation, before its inner and after its outer norm.
   // Over all batches, one-dimensional, on the CPU.
   std::vector<torch::Tensor> before, after;
 };

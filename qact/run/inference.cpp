@@ -10,33 +10,12 @@
 #include "qact/data/augment.h"
 #include "qact/image/fail.h"
 #include "qact/nn/context_modes.h"
+#include "qact/run/unchanged.h"
 
 namespace qact::run {
 namespace {
 
 using nn::ContextMode;
-
-// What a way of inference changes in a module, put back at the end.
-class Unchanged {
- public:
-  explicit Unchanged(torch::nn::Module& module) : module_(module) {
-    for (const torch::Tensor& buffer : module.buffers()) saved_.push_back(buffer.clone());
-  }
-  ~Unchanged() { restore(); }
-  Unchanged(const Unchanged&) = delete;
-  Unchanged& operator=(const Unchanged&) = delete;
-
- private:
-  void restore() {
-    const torch::NoGradGuard no_grad;
-    const std::vector<torch::Tensor> buffers = module_.buffers();
-    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(saved_[i]);
-    module_.eval();
-  }
-
-  torch::nn::Module& module_;
-  std::vector<torch::Tensor> saved_;
-};
 
 ContextMode context_mode(const std::string& mode) {
   if (mode == "batch" || mode == "augment") return ContextMode::batch;
@@ -84,11 +63,21 @@ class Pass {
         probabilities_[c] = {classify(classifiers_[c], {out.embedding, {}})};
       }
       out.probabilities.push_back(torch::cat(probabilities_[c]).to(torch::kCPU));
+      check_finite(out.probabilities.back(), classifiers_[c]);
     }
     return out;
   }
 
  private:
+  // Finite weights can overflow all the same.
+  static void check_finite(const torch::Tensor& probabilities, const std::string& classifier) {
+    const torch::Tensor wrong = probabilities.isfinite().all(1).logical_not().nonzero();
+    if (wrong.size(0) == 0) return;
+    image::fail("inference", "expected finite probabilities from the classifier ", classifier,
+                ", got others for ", wrong.size(0), " of ", probabilities.size(0),
+                " images, the first of index ", wrong[0].item<int64_t>());
+  }
+
   std::vector<std::pair<int64_t, int64_t>> batches() const {
     return batches_of(images_.count(), how_.batch_size);
   }
@@ -177,7 +166,7 @@ class Pass {
 };
 
 [[noreturn]] void refuse(const char* option, const std::string& expected, const std::string& got) {
-  throw std::invalid_argument(std::string("[eval] expected --") + option + " " + expected +
+  throw std::invalid_argument(std::string("[inference] expected ") + option + " " + expected +
                               ", got " + got);
 }
 
@@ -192,16 +181,16 @@ void check(const Inference& how) {
   if (std::find(modes.begin(), modes.end(), how.mode) == modes.end()) {
     std::string all;
     for (const std::string& mode : modes) all += (all.empty() ? "" : ", ") + mode;
-    refuse("mode", "one of " + all, "'" + how.mode + "'");
+    refuse("a mode", "of " + all, "'" + how.mode + "'");
   }
-  if (how.batch_size < 1) refuse("batch-size", "of 1 or more", std::to_string(how.batch_size));
+  if (how.batch_size < 1) refuse("--batch-size", "of 1 or more", std::to_string(how.batch_size));
   if (!std::isfinite(how.prior) || how.prior < 0) {
-    refuse("prior", "of 0 or more images", std::to_string(how.prior));
+    refuse("--prior", "of 0 or more images", std::to_string(how.prior));
   }
   if (!(how.momentum >= 0 && how.momentum <= 1)) {
-    refuse("momentum", "within 0 and 1", std::to_string(how.momentum));
+    refuse("--momentum", "within 0 and 1", std::to_string(how.momentum));
   }
-  if (how.copies < 1) refuse("copies", "of 1 or more", std::to_string(how.copies));
+  if (how.copies < 1) refuse("--copies", "of 1 or more", std::to_string(how.copies));
 }
 
 std::vector<std::pair<int64_t, int64_t>> batches_of(int64_t images, int64_t size) {
@@ -227,7 +216,7 @@ void check_classifiers(const Model& model, const std::vector<std::string>& names
   for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    image::fail("eval", "expected one of the model's classifiers (",
+    image::fail("inference", "expected one of the model's classifiers (",
                 all.empty() ? "it has none" : all, "), got ", name);
   }
 }
@@ -240,18 +229,18 @@ Outputs infer(const Model& model, const data::Split& images, const Inference& ho
   const int side = static_cast<int>(made_for.image_size);
   const image::Size expected{side, side, static_cast<int>(made_for.channels)};
   if (images.size != expected) {
-    image::fail("eval", "expected images of ", side, "x", side, " and ", expected.channels,
+    image::fail("inference", "expected images of ", side, "x", side, " and ", expected.channels,
                 " channels for the network, got ", images.size.height, "x", images.size.width,
                 " and ", images.size.channels);
   }
-  if (images.count() == 0) image::fail("eval", "expected an image or more, got none");
+  if (images.count() == 0) image::fail("inference", "expected an image or more, got none");
   try {
     return Pass(model, images, how, classifiers, advance).run();
   } catch (const c10::Error& error) {
     const bool dataset = how.mode == "dataset";
     const int64_t least = dataset ? images.count() : std::min(how.batch_size, images.count());
     if (!(dataset || how.mode == "batch") || least > 1) throw;
-    image::fail("eval", "expected batches of 2 or more images in mode ", how.mode,
+    image::fail("inference", "expected batches of 2 or more images in mode ", how.mode,
                 " for this network, got one image: tracked, prior, stream and augment take it (",
                 error.what_without_backtrace(), ")");
   }
