@@ -21,11 +21,23 @@ namespace fs = std::filesystem;
 using results::Row;
 using results::Rows;
 
-Subject read_subject(const RunFolder& folder, const EvaluateOptions& options) {
-  const fs::path path = options.weights == "best" ? folder.best() : folder.model();
+struct Loaded {
+  Subject subject;
+  Model model;
+};
+
+// The model is read here and nowhere else: its copies are made in memory.
+Loaded load_subject(const RunFolder& folder, const EvaluateOptions& options) {
   Subject subject;
   subject.config = read_config(folder.config());
-  const Model model = load_model(expect_in_run(path));
+  const fs::path path = expect_in_run(options.weights == "best" ? folder.best() : folder.model());
+  const auto hash = [&] { return data::digest_of(path, "sha256").substr(0, data::kShortDigest); };
+  subject.hash = hash();
+  Model model = load_model(path);
+  if (hash() != subject.hash) {
+    image::fail("eval", "expected ", path.string(),
+                " to stay as it is while it is read, got another one: is it being trained?");
+  }
   subject.classifiers = options.classifiers.empty() ? classifiers_of(model) : options.classifiers;
   check_classifiers(model, subject.classifiers);
   if (subject.classifiers.empty()) {
@@ -33,8 +45,7 @@ Subject read_subject(const RunFolder& folder, const EvaluateOptions& options) {
                 ": the loss ", model.card.loss, " trains none, and none was fitted");
   }
   subject.card = model.card;
-  subject.hash = data::digest_of(path, "sha256").substr(0, data::kShortDigest);
-  return subject;
+  return {std::move(subject), std::move(model)};
 }
 
 // Empty where the field is absent or no text.
@@ -74,15 +85,15 @@ int thread_count(int threads) {
 
 class Evaluation {
  public:
-  Evaluation(const RunFolder& folder, const EvaluateOptions& options, const EvaluateEvents& events)
+  Evaluation(const RunFolder& folder, const EvaluateOptions& options, const EvaluateEvents& events,
+             Loaded loaded)
       : events_(events),
-        subject_(read_subject(folder, options)),
+        subject_(std::move(loaded.subject)),
         images_(open_images(options, subject_.config)),
         options_(resolved(options, subject_, images_)),
         maker_(subject_, options_, images_),
         file_(folder.results()),
-        models_(options.weights == "best" ? folder.best() : folder.model(), options.device,
-                thread_count(options.threads)),
+        models_(std::move(loaded.model), options.device, thread_count(options.threads)),
         name_(data::name_of(folder.folder)) {}
 
   EvaluateResult run() {
@@ -256,7 +267,7 @@ void check(const EvaluateOptions& o) {
 EvaluateResult evaluate(const RunFolder& folder, const EvaluateOptions& options,
                         const EvaluateEvents& events) {
   check(options);
-  return Evaluation(folder, options, events).run();
+  return Evaluation(folder, options, events, load_subject(folder, options)).run();
 }
 
 }  // namespace qact::run

@@ -41,6 +41,18 @@ ModelCard parse_card(const std::string& text, const std::string& file) {
   return card;
 }
 
+// A network with such weights would name some class for any image, without a word.
+void check_finite_tensors(const safetensors::Tensors& tensors, const std::string& file) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.is_floating_point()) continue;
+    const int64_t wrong = tensor.isfinite().logical_not().sum().item<int64_t>();
+    if (wrong == 0) continue;
+    safetensors::fail(file + ": tensor '" + name + "'", "finite numbers",
+                      std::to_string(wrong) + " of " + std::to_string(tensor.numel()) +
+                          " that are nan or infinite");
+  }
+}
+
 }  // namespace
 
 void save_model(const std::filesystem::path& path, const models::Network& network,
@@ -58,6 +70,7 @@ Model load_model(const std::filesystem::path& path) {
   if (found == file.metadata.end()) {
     safetensors::fail(path.string(), std::string("metadata with ") + kCard, "none");
   }
+  check_finite_tensors(file.tensors, path.string());
   Model model{parse_card(found->second, path.string()), nullptr,
               take_classifiers(&file.tensors, path.string())};
   model.network = models::make(model.card.model, model.card.options);

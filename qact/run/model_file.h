@@ -31,7 +31,8 @@ struct Model {
   std::shared_ptr<models::Network> network;  // on the CPU
   FittedClassifiers classifiers;             // on its embeddings; empty where the file has none
 };
-// Throws, naming the file, where it is damaged or no model of ours.
+// Throws, naming the file, where it is damaged, no model of ours, or has weights that are no
+// finite numbers.
 Model load_model(const std::filesystem::path& path);
 
 }  // namespace qact::run

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "qact/corrupt/write.h"
@@ -82,10 +84,13 @@ TEST(Evaluate, ScoresAreThoseOfTheOutputs) {
   for (int64_t i = 0; i < split.count(); ++i) {
     right += table[i].argmax().item<int64_t>() == split.labels[i];
   }
+  int compared = 0;
   for (const Row& row : results::parse_rows(whole_file(), "whole")) {
     if (row["kind"] != "scores" || row["mode"] != "batch" || row["severity"] != 0) continue;
     EXPECT_DOUBLE_EQ(row["accuracy"], right / static_cast<double>(split.count()));
+    compared += 1;
   }
+  EXPECT_EQ(compared, 1);
 }
 
 // Killed anywhere: between rows, within one, before the first.
@@ -127,6 +132,76 @@ TEST(Evaluate, ThreadsDoNotChangeTheFile) {
   options.threads = 3;
   evaluate(folder, options);
   EXPECT_EQ(contents(folder.results()), whole_file());
+}
+
+// One row as text each, in an order of their own.
+std::vector<std::string> sorted_rows(const RunFolder& folder) {
+  std::vector<std::string> lines;
+  for (const Row& row : results::read_rows(folder.results())) lines.push_back(row.dump());
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+// Jobs on a few threads share models: what a job finds is never what another one left.
+TEST(Evaluate, ThreadsAndTheOrderOfModesChangeNoRow) {
+  const auto rows_of = [](int threads, bool pictures, std::vector<std::string> modes) {
+    const ScratchFolder scratch;
+    const RunFolder folder = copy_of_run(scratch);
+    EvaluateOptions options = quick();
+    options.distortions = {"brightness"};
+    options.severities = {0, 5};
+    options.modes = std::move(modes);
+    options.inference.copies = 2;
+    options.threads = threads;
+    options.pictures = pictures;
+    options.picture_samples = 12;
+    evaluate(folder, options);
+    return sorted_rows(folder);
+  };
+  const std::vector<std::string> modes = inference_modes(), reversed(modes.rbegin(), modes.rend());
+  const std::vector<std::string> expected = rows_of(1, false, modes);
+  for (const int threads : {1, 2, 3}) {
+    EXPECT_EQ(rows_of(threads, false, reversed), expected) << threads;
+  }
+  EXPECT_EQ(
+      rows_of(1, false, {"stream", "dataset", "stream", "prior", "tracked", "augment", "batch"}),
+      expected);
+
+  const std::vector<std::string> drawn = rows_of(1, true, {"dataset", "stream"});
+  EXPECT_EQ(rows_of(1, true, {"stream", "dataset"}), drawn);
+  EXPECT_EQ(rows_of(3, true, {"stream", "dataset"}), drawn);
+}
+
+// The weights are read once. What becomes of the file later, as a training that goes on replaces
+// it, is in no row.
+TEST(Evaluate, RowsAreOfTheWeightsThatTheyName) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  EvaluateOptions options = quick();
+  options.command = [&](const EvaluateOptions&) {
+    std::filesystem::remove(folder.model());
+    return "qact eval";
+  };
+  evaluate(folder, options);
+  EXPECT_EQ(contents(folder.results()), whole_file());
+}
+
+TEST(Evaluate, RefusesWeightsThatAreNoNumbers) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  const Model model = load_model(folder.model());
+  const auto parameters = model.network->named_parameters();
+  const std::string name = parameters.front().key();
+  torch::NoGradGuard no_grad;
+  for (const float wrong : {NAN, INFINITY}) {
+    parameters.front().value().view(-1)[1] = wrong;
+    save_model(folder.model(), *model.network, model.card);
+    EXPECT_EQ(message_of([&] { evaluate(folder, quick()); }),
+              "[safetensors] " + folder.model().string() + ": tensor '" + name +
+                  "': expected finite numbers, got 1 of " +
+                  std::to_string(parameters.front().value().numel()) + " that are nan or infinite");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.results()));
 }
 
 TEST(Evaluate, AddsWhatIsAskedForLater) {
@@ -203,11 +278,11 @@ TEST(Evaluate, TellsDataApartByItsContents) {
     options.official = write.folder.string();
     return evaluate(folder, options);
   };
+  options.modes = {"batch"};
   options.pictures = true;
   options.picture_samples = 10;
   const EvaluateResult first = rows_with_seed(0), other = rows_with_seed(1);
-  EXPECT_EQ(results::of_kind(results::read_rows(folder.results()), "tsne").size(),
-            2 * options.modes.size());
+  EXPECT_EQ(results::of_kind(results::read_rows(folder.results()), "tsne").size(), 2u);
   EXPECT_EQ(evaluate(folder, options).made, 0u);
   ASSERT_EQ(first.rows.size(), other.rows.size());
   for (size_t i = 0; i < first.rows.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <map>
 
 #include "qact/data/augment.h"
@@ -107,6 +108,9 @@ TEST_P(Inferences, StreamGoesOnFromBatchToBatchAndStartsAnew) {
   const Tensor found = infer_in("stream");
   EXPECT_LT(difference(found, forward_batches()), 1e-5);
   EXPECT_TRUE(torch::equal(found, infer_in("stream")));
+  how_.momentum = 0;
+  EXPECT_TRUE(torch::allclose(infer_in("stream"), infer_in("tracked"), 0, 1e-5));
+  EXPECT_GT(difference(found, infer_in("tracked")), 1e-4);
 }
 
 TEST_P(Inferences, AugmentIsABatchOfOneImagesCopies) {
@@ -182,12 +186,30 @@ TEST_P(Inferences, ClassifiersFollow) {
             message_of([&] { check_classifiers(model_, {"head"}); }));
 }
 
+// After each mode, stopped half-way too, the next forward pass is that of a model just loaded, and
+// moves no statistics.
 TEST_P(Inferences, LeaveTheModelAsItWas) {
   how_.copies = 2;
+  model_.network->eval();
   const auto before = safetensors::state_of(*plain_.network);
-  for (const std::string& mode : inference_modes()) infer_in(mode);
-  for (const auto& [name, tensor] : safetensors::state_of(*model_.network)) {
-    EXPECT_TRUE(torch::equal(tensor, before.at(name))) << name;
+  const Tensor expected = forward(images(0, 10));
+  for (const std::string& mode : inference_modes()) {
+    how_.mode = mode;
+    for (const bool stopped : {false, true}) {
+      SCOPED_TRACE(mode + (stopped ? ", stopped" : ""));
+      int calls = 0;
+      const auto pass = [&] {
+        infer(model_, split_, how_, {"head"}, [&](int64_t) {
+          if (stopped && ++calls == 2) throw std::runtime_error("stop");
+        });
+      };
+      EXPECT_EQ(message_of(pass), stopped ? "stop" : "nothing was thrown");
+      const torch::NoGradGuard no_grad;
+      EXPECT_TRUE(torch::equal(model_.network->forward(images(0, 10)).logits.softmax(1), expected));
+      for (const auto& [name, tensor] : safetensors::state_of(*model_.network)) {
+        EXPECT_TRUE(torch::equal(tensor, before.at(name))) << name;
+      }
+    }
   }
 }
 
@@ -215,13 +237,37 @@ TEST(Inference, RefusesWhatItCannotDo) {
     return message_of([&] { check(how); });
   };
   EXPECT_EQ(refused([](Inference& how) { how.mode = "own"; }),
-            "[eval] expected --mode one of tracked, batch, prior, stream, augment, dataset, got "
+            "[inference] expected a mode of tracked, batch, prior, stream, augment, dataset, got "
             "'own'");
   EXPECT_EQ(refused([](Inference& how) { how.batch_size = 0; }),
-            "[eval] expected --batch-size of 1 or more, got 0");
-  expect_in("--prior", refused([](Inference& how) { how.prior = -1; }));
-  expect_in("--momentum", refused([](Inference& how) { how.momentum = 2; }));
-  expect_in("--copies", refused([](Inference& how) { how.copies = 0; }));
+            "[inference] expected --batch-size of 1 or more, got 0");
+  for (const double prior : {-1.0, double{NAN}, double{INFINITY}}) {
+    expect_in("--prior of 0 or more images, got", refused([&](auto& how) { how.prior = prior; }));
+  }
+  for (const double momentum : {-0.1, 1.1, double{NAN}}) {
+    expect_in("--momentum within 0 and 1, got",
+              refused([&](auto& how) { how.momentum = momentum; }));
+  }
+  expect_in("--copies of 1 or more, got 0", refused([](auto& how) { how.copies = 0; }));
+  EXPECT_EQ(refused([](Inference& how) { how.prior = how.momentum = 0; }), "nothing was thrown");
+}
+
+TEST_P(Inferences, RefuseImagesOfAnotherSizeAndNone) {
+  const data::Split wide = data::make_split({16, 17, 1}, 3, std::vector<uint8_t>(16 * 17), {0});
+  EXPECT_EQ(message_of([&] { infer(model_, wide, how_, {"head"}); }),
+            "[inference] expected images of 16x16 and 1 channels for the network, got 16x17 and 1");
+  EXPECT_EQ(message_of([&] { infer(model_, split_.slice(0, 0), how_, {"head"}); }),
+            "[inference] expected an image or more, got none");
+}
+
+// Finite weights that overflow: nan is no probability.
+TEST_P(Inferences, RefuseProbabilitiesThatAreNoNumbers) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& parameter : model_.network->named_parameters()) {
+    if (parameter.value().dim() == 2) parameter.value().fill_(3e38);
+  }
+  expect_in("expected finite probabilities from the classifier head, got others for 41 of 41",
+            message_of([&] { infer_in("tracked"); }));
 }
 
 }  // namespace
