@@ -44,13 +44,16 @@ const char* name_of(std::filesystem::file_type type) {
 }
 
 // A rename would put a file in the place of a device, too.
-void check_replaceable(const std::filesystem::path& path) {
-  std::error_code ignored;  // creating the file will say why
-  const auto type = std::filesystem::symlink_status(path, ignored).type();
+void check_replaceable(const std::filesystem::path& path, std::filesystem::file_type type) {
   using enum std::filesystem::file_type;
   if (type == none || type == not_found || type == regular) return;
   throw std::runtime_error("[atomic_file] expected a regular file to replace, got " +
                            std::string(name_of(type)) + " (" + path.string() + ")");
+}
+
+void check_replaceable(const std::filesystem::path& path) {
+  std::error_code ignored;  // creating the file will say why
+  check_replaceable(path, std::filesystem::symlink_status(path, ignored).type());
 }
 
 void sync_folder(const std::filesystem::path& folder) {
@@ -68,6 +71,7 @@ std::filesystem::path destination(std::filesystem::path path) {
   if (path.empty()) throw std::runtime_error("[atomic_file] expected the path of a file, got ''");
   constexpr int kMostLinks = 40;  // as Linux
   std::error_code ignored;
+  const std::filesystem::path given = path;
   for (int links = 0; std::filesystem::is_symlink(path, ignored); ++links) {
     if (links == kMostLinks) {
       errno = ELOOP;
@@ -76,6 +80,8 @@ std::filesystem::path destination(std::filesystem::path path) {
     path = path.parent_path() / std::filesystem::read_symlink(path);
   }
   check_replaceable(path);
+  // What a link leads to need not have a path: /dev/stdout may be "pipe:[7]".
+  check_replaceable(given, std::filesystem::status(given, ignored).type());
   return path;
 }
 

@@ -27,6 +27,8 @@ Read read_all(const std::vector<fs::path>& paths, const models::Options& made_fo
   image::parallel_for(count, threads, 1, [&](int64_t i) {
     try {
       read.pictures[i] = data::read_picture(paths[i], fit);
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& error) {
       read.reasons[i] = error.what();
     }
@@ -50,19 +52,38 @@ std::vector<Guess> best_guesses(const float* probabilities, const ModelCard& car
   return guesses;
 }
 
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;  // reading it as a picture says why
+  return fs::is_directory(path, ignored);
+}
+
+// A link that leads nowhere and a folder that cannot be listed are listed themselves, so that
+// reading them says why; links to folders are not followed, since they may lead in a circle.
+void add_pictures(const fs::path& folder, std::vector<fs::path>* found) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const fs::path& path = it->path();
+    std::error_code ignored;
+    if (!is_folder(path)) {
+      if (data::is_picture(path)) found->push_back(path);
+    } else if (!it->is_symlink(ignored)) {
+      add_pictures(path, found);
+    }
+  }
+  if (error) found->push_back(folder);
+}
+
 }  // namespace
 
 std::vector<fs::path> list_pictures(const std::vector<std::string>& inputs) {
   std::vector<fs::path> paths;
   for (const std::string& input : inputs) {
-    if (!fs::is_directory(input)) {
+    if (!is_folder(input)) {
       paths.emplace_back(input);
       continue;
     }
     std::vector<fs::path> found;
-    for (const auto& entry : fs::recursive_directory_iterator(input)) {
-      if (entry.is_regular_file() && data::is_picture(entry.path())) found.push_back(entry);
-    }
+    add_pictures(input, &found);
     std::sort(found.begin(), found.end());
     paths.insert(paths.end(), found.begin(), found.end());
   }

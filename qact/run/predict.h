@@ -39,7 +39,7 @@ struct PredictResult {
 };
 
 // Files as they are; of folders, all that ends as a PNG or JPEG picture, also further down, in
-// the order of their names.
+// the order of their names. What is to be read and cannot be is among them: predict() says why.
 std::vector<std::filesystem::path> list_pictures(const std::vector<std::string>& inputs);
 
 // The shorter side of each picture is resized to the network's input, and the middle cropped.

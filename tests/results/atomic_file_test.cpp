@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -112,6 +113,14 @@ TEST(AtomicFile, ReplacesOnlyRegularFiles) {
     EXPECT_EQ(refusal(device), expected + "a device (" + device.string() + ")");
     EXPECT_TRUE(fs::is_character_file(device));
   }
+
+  // As /dev/stdout may be: a link to "pipe:[7]", which is no path.
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string pipe_end = "/proc/self/fd/" + std::to_string(ends[1]);
+  EXPECT_EQ(refusal(pipe_end), expected + "a FIFO (" + pipe_end + ")");
+  close(ends[0]);
+  close(ends[1]);
 
   const fs::path late = scratch.path / "late";
   AtomicFile file(late);

@@ -8,6 +8,7 @@
 
 #include "qact/image/codec.h"
 #include "tests/run/evaluate_folder.h"
+#include "tests/run/message.h"
 
 namespace qact::run {
 namespace {
@@ -59,6 +60,37 @@ TEST(Predict, ClassifiesFilesAsTheDatasetsImages) {
     EXPECT_FLOAT_EQ(static_cast<float>(top[0].probability), table[i].max().item<float>());
     EXPECT_GE(top[0].probability, top[1].probability);
   }
+}
+
+// Links that lead in a circle or nowhere are named; those to folders are not followed.
+TEST(Predict, NamesWhatCannotBeRead) {
+  const EvaluateFolder folder;
+  const fs::path pictures = folder.path / "pictures";
+  fs::create_directories(pictures / "inner");
+  write_png(pictures / "inner" / "good.png", picture_of(folder.test_images(), 0));
+  std::ofstream(pictures / "empty.png");
+  fs::create_symlink("loop.png", pictures / "loop.png");
+  fs::create_symlink("nowhere.png", pictures / "lost.png");
+  fs::create_symlink("..", pictures / "inner" / "up");
+  fs::create_symlink("inner", pictures / "folder.png");
+  fs::create_symlink("good.png", pictures / "inner" / "same.png");
+  const auto paths = list_pictures({pictures.string()});
+  const std::vector<fs::path> expected = {pictures / "empty.png", pictures / "inner" / "good.png",
+                                          pictures / "inner" / "same.png", pictures / "loop.png",
+                                          pictures / "lost.png"};
+  EXPECT_EQ(paths, expected);
+
+  const PredictResult result = predict(folder.model(), paths, {});
+  ASSERT_EQ(result.predictions.size(), 2u);
+  EXPECT_EQ(result.predictions[0].top[0].probability, result.predictions[1].top[0].probability);
+  ASSERT_EQ(result.unreadable.size(), 3u);
+  for (const Unreadable& each : result.unreadable) {
+    expect_in(each.picture.string(), each.reason);
+  }
+  expect_in("Too many levels of symbolic links", result.unreadable[1].reason);
+  expect_in("No such file", result.unreadable[2].reason);
+  // Given by name, too.
+  EXPECT_EQ(list_pictures({(pictures / "loop.png").string()}).size(), 1u);
 }
 
 TEST(Predict, TakesOtherSizesAndColours) {
