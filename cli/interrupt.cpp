@@ -1,14 +1,27 @@
 #include "cli/interrupt.h"
 
+#include <unistd.h>
+
 #include <csignal>
 
 namespace qact::cli {
 namespace {
 
-// A signal handler reaches nothing but a global of this type.
-volatile std::sig_atomic_t interrupted_ = 0;
+// A signal handler reaches nothing but globals of this type.
+volatile std::sig_atomic_t signal_ = 0;
+volatile std::sig_atomic_t terminal_ = 0;
 
-void on_signal(int) { interrupted_ = 1; }
+void on_signal(int number) { signal_ = number; }
+
+void end_now(int number) {
+  constexpr char kText[] =
+      "\r\033[Kqact: interrupted: nothing was written, and the same command starts anew\n";
+  constexpr size_t kClear = 4;  // characters that clear a progress bar
+  const size_t from = terminal_ != 0 ? 0 : kClear;
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, kText + from, sizeof kText - 1 - from);
+  _exit(128 + number);
+}
 
 void set_handler(void (*handler)(int), int flags) {
   struct sigaction action = {};
@@ -20,13 +33,20 @@ void set_handler(void (*handler)(int), int flags) {
 
 }  // namespace
 
+void end_on_signals() {
+  terminal_ = isatty(STDERR_FILENO);
+  set_handler(end_now, 0);
+}
+
 InterruptGuard::InterruptGuard() {
-  interrupted_ = 0;
+  signal_ = 0;
   set_handler(on_signal, static_cast<int>(SA_RESETHAND));
 }
 
-InterruptGuard::~InterruptGuard() { set_handler(SIG_DFL, 0); }
+InterruptGuard::~InterruptGuard() { set_handler(end_now, 0); }
 
-bool InterruptGuard::interrupted() const { return interrupted_ != 0; }
+bool InterruptGuard::interrupted() const { return signal_ != 0; }
+
+int failure_status() { return signal_ == 0 ? 1 : 128 + signal_; }
 
 }  // namespace qact::cli

@@ -1,30 +1,30 @@
-#include <c10/util/Exception.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
+#include "cli/command_names.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
+#include "cli/interrupt.h"
 
 namespace {
 
 int parse_and_run(CLI::App& app, int argc, char** argv) {
+  const std::string wrong = qact::cli::wrong_command(app, {argv + 1, argv + argc});
+  if (!wrong.empty()) {
+    std::fputs(wrong.c_str(), stderr);
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  } catch (const c10::Error& error) {
-    std::fprintf(stderr, "qact: %s\n", error.what_without_backtrace());
-    return 1;
-  } catch (const std::filesystem::filesystem_error& error) {
-    std::fprintf(stderr, "qact: [file] cannot use %s: %s\n", error.path1().c_str(),
-                 error.code().message().c_str());
-    return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "qact: %s\n", error.what());
-    return 1;
+    std::fprintf(stderr, "qact: %s\n", qact::cli::message_of(error, app).c_str());
+    return qact::cli::failure_status();
   }
   return 0;
 }
@@ -35,17 +35,17 @@ bool output_arrived(const CLI::App& app) {
   const bool flushed = std::fflush(stdout) == 0;
   const int reason = errno;
   if (flushed && !std::ferror(stdout)) return true;
-  const auto commands = app.get_subcommands();
   std::fprintf(
       stderr, "qact: [%s] expected to write to the standard output, could not: %s\n",
-      commands.empty() ? "help" : commands.front()->get_name().c_str(),
+      qact::cli::name_of_command(app).c_str(),
       flushed ? "an earlier write failed" : std::generic_category().message(reason).c_str());
   return false;
 }
 
 }  // namespace
 
-// Exit status: 0 on success, 1 on a failed run, 2 on wrong use.
+// Exit status: 0 on success, 1 on a failed run, 2 on wrong use, 130 and 143 after SIGINT and
+// SIGTERM.
 int main(int argc, char** argv) {
   CLI::App app("qact: networks that adapt to the distribution they are shown", "qact");
   app.require_subcommand(1);
@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   qact::cli::setup_report(app);
   qact::cli::setup_toy(app);
   qact::cli::setup_train(app);
+  qact::cli::end_on_signals();
   const int status = parse_and_run(app, argc, argv);
   return output_arrived(app) || status != 0 ? status : 1;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/text.h"
 #include "qact/corrupt/corrupt.h"
 #include "qact/corrupt/sheet.h"
@@ -176,6 +177,7 @@ void run_report(const ReportCommand& command) {
   }
   const size_t drawn = rows.size();
   add_commands(rows, command);
+  const InterruptGuard guard;  // all of it is written, which takes no time, or nothing
   if (!command.figures.empty()) report::write_charts(command.figures, rows);
   if (output.has_parent_path()) fs::create_directories(output.parent_path());
   results::write_atomically(output, report::make_page(command.title, rows));

@@ -13,7 +13,8 @@ namespace qact::run {
 using Progress = std::function<bool(double share)>;
 
 struct Interrupted : std::runtime_error {
-  Interrupted() : std::runtime_error("interrupted: nothing was written") {}
+  Interrupted()
+      : std::runtime_error("interrupted: nothing was written, and the same command starts anew") {}
 };
 
 // What a job reports to.
