@@ -81,7 +81,7 @@ report::Table summary_table(const std::vector<run::EvaluateSummary>& summaries,
   };
   for (size_t i = 0; i < summaries.size(); ++i) {
     const run::EvaluateSummary& s = summaries[i];
-    std::vector<std::string> row = {names[i], s.mode, s.classifier};
+    std::vector<std::string> row = {names[i], s.setting.mode, s.setting.classifier};
     for (int severity = 0; severity <= 5; ++severity) row.push_back(at(s.accuracy, severity));
     row.insert(row.end(),
                {percent(s.drop(0, 5)), percent(s.corruption_error),
@@ -98,11 +98,11 @@ results::Row summary_json(const run::EvaluateSummary& s, const std::string& name
     return out;
   };
   return {{"run", name},
-          {"dataset", s.dataset},
-          {"model", s.model},
-          {"activation", s.activation},
-          {"mode", s.mode},
-          {"classifier", s.classifier},
+          {"dataset", s.setting.dataset},
+          {"model", s.setting.model},
+          {"activation", s.setting.activation},
+          {"mode", s.setting.mode},
+          {"classifier", s.setting.classifier},
           {"seed", s.seed},
           {"accuracy", list(s.accuracy)},
           {"ece_top", list(s.ece_top)},

@@ -15,10 +15,12 @@
 #include "qact/data/dataset.h"
 #include "qact/image/codec.h"
 #include "qact/report/base64.h"
+#include "qact/report/means.h"
 #include "qact/report/page.h"
 #include "qact/report/summary.h"
 #include "qact/results/atomic_file.h"
 #include "qact/results/evaluation.h"
+#include "qact/results/where.h"
 
 namespace qact::cli {
 namespace {
@@ -30,7 +32,8 @@ struct ReportCommand {
   fs::path output = "report.html";
   std::string title = "Quantile activation under distortion";
   std::string figures, data_dir;
-  bool sheet = true, summary = false;
+  std::vector<std::string> where;
+  bool sheet = true, summary = false, json = false;
 };
 
 // A run's folder, or the file itself.
@@ -65,6 +68,7 @@ results::Rows read_all(const std::vector<fs::path>& runs) {
     if (more.empty()) {
       throw std::runtime_error("[report] expected rows, got none in " + file.string());
     }
+    results::check_evaluations(more, file.string());
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;
@@ -108,6 +112,7 @@ std::string report_command(const ReportCommand& command) {
   words.insert(words.end(), {"-o", command.output.string(), "--title", command.title});
   if (!command.figures.empty()) words.insert(words.end(), {"--figures", command.figures});
   if (!command.data_dir.empty()) words.insert(words.end(), {"--data-dir", command.data_dir});
+  if (!command.where.empty()) words.insert(words.end(), {"--where", joined(command.where, ",")});
   if (!command.sheet) words.emplace_back("--no-sheet");
   return shell_command(words);
 }
@@ -162,9 +167,23 @@ void add_sheets(results::Rows& rows, const std::string& data_dir) {
   }
 }
 
+// What was left out of the comparison, on a line each.
+void print_notes(const std::vector<report::Group>& groups) {
+  for (const report::Group& group : groups) {
+    for (const std::string& note : group.notes) {
+      std::fprintf(stderr, "qact: %s: %s\n", group.title().c_str(), note.c_str());
+    }
+  }
+}
+
 void run_report(const ReportCommand& command) {
+  results::Rows rows = results::where(read_all(command.runs), results::parse_where(command.where));
+  if (command.json) {
+    print_notes(report::groups(rows));
+    std::printf("%s\n", report::means(rows).dump(2).c_str());
+    return;
+  }
   const fs::path output = results::destination(command.output);
-  results::Rows rows = read_all(command.runs);
   if (command.sheet) add_sheets(rows, command.data_dir);
   const std::vector<report::Chart> charts = report::make_charts(rows);
   if (charts.empty()) {
@@ -181,8 +200,9 @@ void run_report(const ReportCommand& command) {
   if (!command.figures.empty()) report::write_charts(command.figures, rows);
   if (output.has_parent_path()) fs::create_directories(output.parent_path());
   results::write_atomically(output, report::make_page(command.title, rows));
+  const std::vector<report::Group> groups = report::groups(rows);
+  print_notes(groups);
   if (command.summary) {
-    const std::vector<report::Group> groups = report::groups(rows);
     for (const report::Group& group : groups) {
       if (groups.size() > 1) std::printf("%s\n", group.title().c_str());
       for (const std::string& line : report::verdict(group)) std::printf("%s\n", line.c_str());
@@ -205,8 +225,22 @@ void setup_report(CLI::App& app) {
                       "Also save each chart here, as Vega-Lite and as CSV");
   command->add_option("--data-dir", report->data_dir, "Where datasets are, for the contact sheet");
   command->add_flag("!--no-sheet", report->sheet, "Without a contact sheet of the distortions");
+  command
+      ->add_option("--where", report->where,
+                   "Only evaluations with KEY=VALUE, a field of rows or an option of training: "
+                   "mode=batch,lr=0.01; may be repeated; of one key, any of its values")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_flag("--summary", report->summary, "Also say in words what QAct wins over");
-  command->callback([report] { run_report(*report); });
+  command->add_flag("--json", report->json, "Print the means as JSON, and write no page");
+  command->callback([report] {
+    try {
+      results::parse_where(report->where);
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(error.what());
+    }
+    run_report(*report);
+  });
 }
 
 }  // namespace qact::cli

@@ -15,26 +15,6 @@ double mean(std::span<const double> values) {
 
 }  // namespace
 
-std::vector<Drop> drops(std::span<const double> accuracy) {
-  std::vector<Drop> out;
-  for (int i = 0; i < static_cast<int>(accuracy.size()); ++i) {
-    for (int j = i + 1; j < static_cast<int>(accuracy.size()); ++j) {
-      out.push_back({i, j, accuracy[i] - accuracy[j]});
-    }
-  }
-  return out;
-}
-
-double mean_corruption_error(const std::vector<std::vector<double>>& error) {
-  std::vector<double> all;
-  for (const auto& severities : error) all.insert(all.end(), severities.begin(), severities.end());
-  return mean(all);
-}
-
-double relative_corruption_error(const std::vector<std::vector<double>>& error, double clean) {
-  return mean_corruption_error(error) - clean;
-}
-
 double mean_corruption_error(const std::vector<std::vector<double>>& error,
                              std::span<const double> reference) {
   return relative_corruption_error(error, 0, reference, 0);

@@ -4,63 +4,14 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "qact/report/labels.h"
+#include "qact/results/where.h"
 
 namespace qact::report {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-struct Mean {
-  double sum = 0, squares = 0;
-  int64_t n = 0;
-
-  void add(double v) {
-    if (!std::isfinite(v)) return;
-    sum += v;
-    squares += v * v;
-    ++n;
-  }
-  double mean() const { return n > 0 ? sum / static_cast<double>(n) : kNone; }
-  double deviation() const {
-    if (n < 2) return 0;
-    const auto count = static_cast<double>(n);
-    return std::sqrt(std::max(0.0, (squares - sum * sum / count) / (count - 1)));
-  }
-};
-
-double value_of(const Curve& curve, const Score& score, const std::string& metric) {
-  if (metric != "drop") return score.value(metric);
-  if (score.severity == 0) return 0;
-  const auto clean = std::find_if(
-      curve.scores.begin(), curve.scores.end(),
-      [&](const Score& other) { return other.severity == 0 && other.seed == score.seed; });
-  return clean == curve.scores.end() ? kNone : clean->value("accuracy") - score.value("accuracy");
-}
-
-// Shown to every curve at the same severities: an evaluation may be under way.
-std::vector<std::string> common_distortions(const std::vector<Curve>& curves) {
-  std::vector<std::string> common;
-  std::map<std::string, std::set<std::pair<const Curve*, int>>> shown;
-  std::map<std::string, std::set<int>> severities;
-  for (const Curve& curve : curves) {
-    for (const Score& score : curve.scores) {
-      if (score.severity == 0 || score.distortion == kTone) continue;
-      if (shown[score.distortion].empty()) common.push_back(score.distortion);
-      shown[score.distortion].emplace(&curve, score.severity);
-      severities[score.distortion].insert(score.severity);
-    }
-  }
-  std::erase_if(common, [&](const auto& name) {
-    return shown[name].size() < curves.size() * severities[name].size();
-  });
-  return common;
-}
 
 std::pair<std::string, std::string> usual(const std::vector<Curve>& curves) {
   std::map<std::pair<std::string, std::string>, int> counts;
@@ -70,30 +21,59 @@ std::pair<std::string, std::string> usual(const std::vector<Curve>& curves) {
       ->first;
 }
 
-Group make_group(const std::vector<Score>& scores) {
-  Group group{.dataset = scores[0].setting.dataset,
-              .model = scores[0].setting.model,
+// Of the first so many images, or of all.
+std::string images_of(int64_t limit) {
+  return limit == 0 ? "all images" : "the first " + std::to_string(limit) + " images";
+}
+
+std::vector<std::string> notes_of(const Group& group, const results::Common& common,
+                                  const std::vector<results::LeftOut>& left_out) {
+  std::vector<std::string> notes;
+  const auto label = [&](const Setting& setting) {
+    return std::find_if(group.curves.begin(), group.curves.end(),
+                        [&](const Curve& c) { return c.setting == setting; })
+        ->label;
+  };
+  for (const results::LeftOut& gone : left_out) {
+    notes.push_back("Left out: an evaluation of " + label(gone.shown) + " on " +
+                    images_of(gone.curve.setting.limit) + "; shown is the one on " +
+                    images_of(gone.shown.limit) + ".");
+  }
+  for (const results::Common::Lacking& unit : common.lacking) {
+    const Curve& curve = group.curves[unit.curve];
+    const std::string seed =
+        curve.seeds().size() > 1 ? ", seed " + std::to_string(unit.seed) + "," : "";
+    notes.push_back("Not in the means over distortions: " + curve.label + seed + " was shown " +
+                    std::to_string(unit.shown) + " of the " +
+                    std::to_string(common.distortions.size()) + " distortions in full.");
+  }
+  return notes;
+}
+
+Group make_group(const std::vector<results::Curve>& all) {
+  Group group{.dataset = all[0].setting.dataset,
+              .model = all[0].setting.model,
               .curves = {},
               .distortions = {},
+              .notes = {},
               .loss = "",
               .classifier = ""};
-  for (const Score& score : scores) {
-    auto found = std::find_if(group.curves.begin(), group.curves.end(),
-                              [&](const Curve& c) { return c.setting == score.setting; });
-    if (found == group.curves.end()) {
-      group.curves.push_back(
-          {.setting = score.setting, .label = "", .colour = "", .dash = {}, .scores = {}});
-      found = group.curves.end() - 1;
-    }
-    found->scores.push_back(score);
-    group.most = std::max(group.most, score.severity);
+  std::vector<results::LeftOut> left_out;
+  for (results::Curve& curve : results::fullest(all, left_out)) {
+    for (const Score& score : curve.scores) group.most = std::max(group.most, score.severity);
+    group.curves.push_back({std::move(curve), "", "", {}});
   }
+  // All of the setting decides, so that the order of files does not.
   std::stable_sort(group.curves.begin(), group.curves.end(), [](const Curve& a, const Curve& b) {
-    return order_of(a.setting) < order_of(b.setting);
+    return std::pair(order_of(a.setting), a.setting) < std::pair(order_of(b.setting), b.setting);
   });
   std::tie(group.loss, group.classifier) = usual(group.curves);
   name_and_colour(group);
-  group.distortions = common_distortions(group.curves);
+  std::vector<const results::Curve*> curves;
+  for (const Curve& curve : group.curves) curves.push_back(&curve);
+  const results::Common common = results::common_distortions(curves);
+  group.distortions = common.distortions;
+  group.notes = notes_of(group, common, left_out);
   return group;
 }
 
@@ -120,23 +100,6 @@ Json by_curve(const std::vector<const Curve*>& curves, const Range& range) {
 
 }  // namespace
 
-bool is_among(const std::string& distortion, int severity,
-              const std::vector<std::string>& distortions) {
-  return severity == 0 ||
-         std::find(distortions.begin(), distortions.end(), distortion) != distortions.end();
-}
-
-double Curve::mean(const std::string& metric, int severity,
-                   const std::vector<std::string>& distortions) const {
-  Mean mean;
-  for (const Score& score : scores) {
-    if (score.severity == severity && is_among(score.distortion, score.severity, distortions)) {
-      mean.add(value_of(*this, score, metric));
-    }
-  }
-  return mean.mean();
-}
-
 std::string Group::slug(const std::string& chart) const {
   std::string name = dataset + "_" + model + "_" + chart;
   for (char& c : name) {
@@ -145,24 +108,60 @@ std::string Group::slug(const std::string& chart) const {
   return name;
 }
 
-const Curve* Group::first(const std::string& activation, const std::string& mode) const {
+const Curve* Group::closest(const Setting& like, const std::string& activation,
+                            const std::string& mode) const {
+  const std::vector<results::Field> wanted = results::fields_of(like);
+  const Curve* best = nullptr;
+  size_t most = 0;
   for (const Curve& curve : curves) {
     const Setting& s = curve.setting;
-    if (s.activation == activation && s.mode == mode && is_usual(s)) return &curve;
+    if (s.activation != activation || s.mode != mode || !is_usual(s)) continue;
+    size_t alike = 1;
+    for (const results::Field& field : results::fields_of(s)) {
+      alike += static_cast<size_t>(
+          std::count_if(wanted.begin(), wanted.end(), [&](const results::Field& other) {
+            return other.name == field.name && other.value == field.value;
+          }));
+    }
+    if (alike > most) most = alike, best = &curve;
+  }
+  return best;
+}
+
+const Curve* Group::pictured(const results::Evaluation& row) const {
+  for (const Curve& curve : curves) {
+    Setting own = curve.setting;
+    if (!own.model_hash.empty() && own.model_hash != row.model_hash) continue;
+    own.classifier = row.setting.classifier;
+    own.limit = row.setting.limit;
+    own.frost = row.setting.frost;
+    own.data_hash = row.setting.data_hash;
+    own.model_hash = row.setting.model_hash;
+    if (own == row.setting) return &curve;
   }
   return nullptr;
 }
 
+std::string label_of(const results::Evaluation& row, const std::vector<Group>& groups) {
+  for (const Group& group : groups) {
+    const Curve* const curve = group.pictured(row);
+    if (!curve) continue;
+    const std::string seed = ", seed " + std::to_string(row.seed);
+    return curve->label + (curve->seeds().size() > 1 ? seed : "");
+  }
+  return activation_name(row.setting.activation) + ", " + mode_name(row.setting);
+}
+
 std::vector<Group> groups(const results::Rows& rows) {
-  std::vector<std::vector<Score>> parts;
-  for (const Score& score : results::scores(rows)) {
-    const auto same = [&](const std::vector<Score>& part) {
-      return part[0].setting.dataset == score.setting.dataset &&
-             part[0].setting.model == score.setting.model;
+  std::vector<std::vector<results::Curve>> parts;
+  for (results::Curve& curve : results::curves(results::scores(rows))) {
+    const auto same = [&](const std::vector<results::Curve>& part) {
+      return part[0].setting.dataset == curve.setting.dataset &&
+             part[0].setting.model == curve.setting.model;
     };
     auto found = std::find_if(parts.begin(), parts.end(), same);
-    if (found == parts.end()) found = parts.insert(found, std::vector<Score>());
-    found->push_back(score);
+    if (found == parts.end()) found = parts.insert(found, std::vector<results::Curve>());
+    found->push_back(std::move(curve));
   }
   std::vector<Group> all;
   for (const auto& part : parts) all.push_back(make_group(part));
@@ -171,22 +170,13 @@ std::vector<Group> groups(const results::Rows& rows) {
 
 Course course(const Curve& curve, const std::string& metric,
               const std::vector<std::string>& distortions) {
-  std::map<int, std::map<int64_t, Mean>> seeds;  // of each severity
-  std::map<int, Mean> all;
-  Course course;
-  for (const Score& score : curve.scores) {
-    if (!is_among(score.distortion, score.severity, distortions)) continue;
-    const double value = value_of(curve, score, metric);
-    seeds[score.severity][score.seed].add(value);
-    all[score.severity].add(value);
-    course.over_seeds |= seeds[score.severity].size() > 1;
-  }
-  for (const auto& [severity, total] : all) {
-    if (total.n == 0) continue;
-    Mean between;
-    for (const auto& [seed, mean] : seeds[severity]) between.add(mean.mean());
+  Course course{.points = {}, .over_seeds = curve.seeds().size() > 1};
+  for (const int severity : curve.severities()) {
+    const results::Mean mean = curve.over_seeds(metric, severity, distortions);
+    if (mean.count == 0) continue;
     course.points.push_back(
-        {severity, between.mean(), course.over_seeds ? between.deviation() : total.deviation()});
+        {severity, mean.mean,
+         course.over_seeds ? mean.deviation : curve.deviation(metric, severity, distortions)});
   }
   return course;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "qact/report/chart.h"
-#include "qact/results/evaluation.h"
+#include "qact/results/curve.h"
 
 namespace qact::report {
 
@@ -15,42 +15,40 @@ using results::Score;
 using results::Setting;
 
 // A setting with its seeds, under a name that tells it from the others of its group.
-struct Curve {
-  Setting setting;
+struct Curve : results::Curve {
   std::string label, colour;
   std::vector<int> dash;  // by mode of inference: batch is solid
-  std::vector<Score> scores;
-
-  // Mean over seeds and `distortions` at a severity; NaN where there is nothing.
-  double mean(const std::string& metric, int severity,
-              const std::vector<std::string>& distortions) const;
 };
 
 // All of one dataset and one architecture.
 struct Group {
   std::string dataset, model;
   std::vector<Curve> curves;
-  std::vector<std::string> distortions;  // that every curve was shown, tone aside
+  std::vector<std::string> distortions;  // to compare by, tone aside
+  std::vector<std::string> notes;        // what was left out, or lacks some of these: sentences
   int most = 0;                          // the highest severity
 
   // The loss and the classifier that most curves have: what activations are compared with.
   std::string loss, classifier;
 
   bool is_usual(const Setting& s) const { return s.loss == loss && s.classifier == classifier; }
-  // The first usual curve of an activation in a mode; nullptr where there is none.
-  const Curve* first(const std::string& activation, const std::string& mode) const;
+  // Of the usual curves of an activation in a mode, the one most like `like` in all else; nullptr
+  // where there is none.
+  const Curve* closest(const Setting& like, const std::string& activation,
+                       const std::string& mode) const;
+  // The curve that a row of pictures belongs to, which has no classifier and images of its own;
+  // nullptr where there is none.
+  const Curve* pictured(const results::Evaluation& row) const;
   std::string title() const { return dataset + ", " + model; }
   // A name for files and anchors: letters, digits and underscores.
   std::string slug(const std::string& chart) const;
 };
 
-// Whether `distortion` at this severity counts for a mean over `distortions`: undistorted images
-// always do.
-bool is_among(const std::string& distortion, int severity,
-              const std::vector<std::string>& distortions);
-
 // Groups in the order of the rows; curves by activation, batch statistics first.
 std::vector<Group> groups(const results::Rows& rows);
+
+// The name of the curve that a row of pictures belongs to, with the seed where it has several.
+std::string label_of(const results::Evaluation& row, const std::vector<Group>& groups);
 
 // A course over severities: mean, and one deviation to either side between seeds where there
 // are several, else between distortions.
@@ -62,7 +60,6 @@ struct Course {
   std::vector<Point> points;
   bool over_seeds = false;
 };
-// `metric` is a key of rows, or "drop": accuracy at severity 0 less that at the point.
 Course course(const Curve& curve, const std::string& metric,
               const std::vector<std::string>& distortions);
 

@@ -15,6 +15,7 @@ constexpr size_t kMostPanels = 9;
 constexpr size_t kBars = 30;  // at most: neurons of a dense layer have few values
 constexpr int kAllChannels = -1;
 constexpr int kKept = -1;  // as severity: what was kept from training
+constexpr const char* kUndistorted = "none";
 
 // Equal bins upwards of `low`.
 struct Histogram {
@@ -189,37 +190,55 @@ std::string caption_of(const Kind& kind, bool neurons, const std::string& mode,
   return caption + (distortion.empty() ? "." : ", under " + distortion + ".");
 }
 
+// One network, one seed and one distortion; undistorted images belong to each.
+struct Pictured {
+  results::Evaluation of;  // the first row
+  std::string distortion;
+
+  bool has(const results::Evaluation& e) const {
+    return e.setting == of.setting && e.seed == of.seed && e.model_hash == of.model_hash &&
+           (e.distortion == distortion || e.distortion == kUndistorted);
+  }
+};
+
+std::vector<Pictured> pictured(const std::vector<results::Evaluation>& all) {
+  std::vector<Pictured> found;
+  // First those with a distortion, so that undistorted rows stand alone only where there is none.
+  for (const bool distorted : {true, false}) {
+    for (const results::Evaluation& e : all) {
+      if ((e.distortion != kUndistorted) != distorted) continue;
+      const auto known = [&](const Pictured& p) { return p.has(e); };
+      if (std::none_of(found.begin(), found.end(), known)) found.push_back({e, e.distortion});
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 // The paper's third figure, of trained networks.
 std::vector<Block> distributions(const results::Rows& rows) {
-  const results::Rows all = results::of_kind(rows, "histogram");
-  std::vector<Setting> settings;
-  for (const results::Row& row : all) {
-    const Setting setting = results::setting_of(row);
-    if (std::find(settings.begin(), settings.end(), setting) == settings.end()) {
-      settings.push_back(setting);
-    }
-  }
+  std::vector<results::Evaluation> all = results::evaluations(rows);
+  std::erase_if(all, [](const results::Evaluation& e) { return e.kind != "histogram"; });
+  if (all.empty()) return {};
+  const std::vector<Group> networks = groups(rows);
   std::vector<Block> blocks;
   int number = 0;
-  for (const Setting& setting : settings) {
-    const std::string label = setting.dataset + ", " + setting.model + ", " +
-                              activation_name(setting.activation) + ", " + mode_name(setting);
-    blocks.push_back(Heading{label});
+  for (const Pictured& pictured : pictured(all)) {
+    const Setting& setting = pictured.of.setting;
+    blocks.push_back(
+        Heading{setting.dataset + ", " + setting.model + ", " + label_of(pictured.of, networks)});
     ++number;
     for (const bool neurons : {false, true}) {
       for (const Kind& kind : kKinds) {
         std::vector<Histogram> chosen;
         std::string distortion;
-        for (const results::Row& row : all) {
-          const Histogram h = read(row);
-          if (results::setting_of(row) != setting || h.what != kind.what ||
-              (h.channel != kAllChannels) != neurons) {
-            continue;
-          }
+        for (const results::Evaluation& e : all) {
+          if (!pictured.has(e)) continue;
+          const Histogram h = read(rows[e.row]);
+          if (h.what != kind.what || (h.channel != kAllChannels) != neurons) continue;
           chosen.push_back(h);
-          if (h.severity > 0) distortion = row.value("distortion", "");
+          if (h.severity > 0) distortion = e.distortion;
         }
         if (chosen.empty()) continue;
         blocks.push_back(panels("distribution_" + std::to_string(number) + "_" + kind.what +

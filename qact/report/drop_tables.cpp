@@ -16,9 +16,7 @@ Table drop_table(const Group& group) {
     std::vector<std::string> row = {curve.label};
     for (int from = 0; from < group.most; ++from) {
       for (int to = from + 1; to <= group.most; ++to) {
-        row.push_back(fixed(100 * (curve.mean("accuracy", from, group.distortions) -
-                                   curve.mean("accuracy", to, group.distortions)),
-                            2));
+        row.push_back(fixed(100 * curve.fall("accuracy", from, to, group.distortions).mean, 2));
       }
     }
     table.rows.push_back(std::move(row));

@@ -4,18 +4,6 @@
 namespace qact::report {
 namespace {
 
-// The group's label where it has one: a t-SNE row belongs to no classifier.
-std::string label_of(const results::Row& row, const std::vector<Group>& all) {
-  Setting setting = results::setting_of(row);
-  for (const Group& group : all) {
-    for (const Curve& curve : group.curves) {
-      setting.classifier = curve.setting.classifier;
-      if (curve.setting == setting) return curve.label;
-    }
-  }
-  return activation_name(setting.activation) + ", " + mode_name(setting);
-}
-
 // Points as parallel lists, which a page holds in a third of the bytes.
 Json data_of(const results::Row& row) {
   Json classes = Json::array();
@@ -81,10 +69,12 @@ std::vector<Block> embeddings(const results::Rows& rows) {
   const std::vector<Group> all = groups(rows);
   std::vector<Block> blocks;
   int number = 0;
-  for (const results::Row& row : results::of_kind(rows, "tsne")) {
-    const std::string label = label_of(row, all);
+  for (const results::Evaluation& e : results::evaluations(rows)) {
+    if (e.kind != "tsne") continue;
+    const std::string title = e.setting.dataset + ", " + e.setting.model + ", ";
+    const std::string label = (all.size() > 1 ? title : "") + label_of(e, all);
     blocks.push_back(Heading{label});
-    blocks.push_back(plane("embedding_" + std::to_string(++number), row, label));
+    blocks.push_back(plane("embedding_" + std::to_string(++number), rows[e.row], label));
   }
   return blocks;
 }

@@ -91,8 +91,14 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
                    {{"domain", {0, 100}}, {"range", {"#e8907a", "#f2d28c", "#8fcfae"}}}));
     }
     // Both see the batch: what is left is the activation's own.
-    const Curve *ours = group.first("qact", "batch"), *rival = group.first("relu", "batch");
-    if (!ours || !rival) continue;
+    const auto is_ours = [&](const Curve& curve) {
+      const Setting& s = curve.setting;
+      return s.activation == "qact" && s.mode == "batch" && group.is_usual(s);
+    };
+    const auto ours = std::find_if(group.curves.begin(), group.curves.end(), is_ours);
+    if (ours == group.curves.end()) continue;
+    const Curve* rival = group.closest(ours->setting, "relu", "batch");
+    if (!rival) continue;
     const std::vector<std::string> distortions = shown(*ours);
     blocks.push_back(heat_map(
         group.slug("heat_gain"), "gain, points",

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "qact/results/where.h"
+
 namespace qact::report {
 namespace {
 
@@ -56,29 +58,67 @@ std::string classifier_name(const std::string& classifier) {
   return found == names.end() ? classifier : found->second;
 }
 
-// Whether a part of the setting takes several values among the curves.
-template <class Part>
-bool varies(const std::vector<Curve>& curves, const Part& part) {
-  return std::any_of(curves.begin(), curves.end(), [&](const Curve& curve) {
-    return part(curve.setting) != part(curves[0].setting);
-  });
+// The fields that take several values among curves. What a setting does not have is no value, but
+// for options of training: there it is one more.
+std::set<std::string> varying(const std::vector<Curve>& curves) {
+  std::map<std::string, std::set<std::string>> values;
+  std::map<std::string, size_t> options;  // of training: so many curves have it
+  for (const Curve& curve : curves) {
+    for (const results::Field& field : results::fields_of(curve.setting)) {
+      if (field.value != "none" || field.training) values[field.name].insert(field.value);
+      if (field.training) ++options[field.name];
+    }
+  }
+  std::set<std::string> names;
+  for (const auto& [name, all] : values) {
+    if (all.size() > 1) names.insert(name);
+  }
+  for (const auto& [name, count] : options) {
+    if (count < curves.size()) names.insert(name);
+  }
+  return names;
 }
 
-std::string label_of(const Setting& s, const Group& group) {
-  const std::vector<Curve>& curves = group.curves;
+std::string shortened(const std::string& hash) { return hash.substr(0, 8); }
+
+// A field that varies, in words.
+std::string in_words(const results::Field& field) {
+  if (field.name == "batch_size") return "batches of " + field.value;
+  if (field.name == "limit") return field.value == "0" ? "all images" : field.value + " images";
+  if (field.name == "clean_hash") return "data " + shortened(field.value);
+  if (field.name == "source") return field.value + " distortions";
+  std::string name = field.name;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name + " " + field.value;
+}
+
+// All fields that vary are in it, so that no two curves share a name.
+std::string label_of(const Setting& s, const Group& group, const std::set<std::string>& vary) {
+  static const std::set<std::string> kNamed = {"dataset",   "model", "activation",
+                                               "placement", "loss",  "classifier",
+                                               "adapt",     "mode",  "prior"};
   std::set<std::string> placements;  // of this activation
-  for (const Curve& curve : curves) {
+  for (const Curve& curve : group.curves) {
     if (curve.setting.activation == s.activation) placements.insert(curve.setting.placement);
   }
   std::string label = activation_name(s.activation);
   if (placements.size() > 1) label += " " + s.placement;
   if (s.loss != group.loss) label += ", " + s.loss;
   if (s.classifier != group.classifier) label += ", " + classifier_name(s.classifier);
-  if (!s.adapt.empty() && s.adapt != "none") label += ", " + s.adapt;
+  if (s.adapt != "none") label += ", " + s.adapt;
+  const std::vector<results::Field> fields = results::fields_of(s);
+  const auto add = [&](bool training) {
+    for (const results::Field& field : fields) {
+      if (field.training != training || !vary.contains(field.name)) continue;
+      if (kNamed.contains(field.name) || (field.value == "none" && !training)) continue;
+      label += ", " + in_words(field);
+    }
+  };
+  add(/*training=*/true);
   label += ", " + mode_name(s);
-  if (varies(curves, [](const Setting& x) { return x.batch_size; })) {
-    label += ", batches of " + std::to_string(s.batch_size);
-  }
+  add(/*training=*/false);
+  if (!s.data_hash.empty()) label += ", images " + shortened(s.data_hash);
+  if (!s.model_hash.empty()) label += ", model " + shortened(s.model_hash);
   return label;
 }
 
@@ -92,7 +132,7 @@ std::string activation_name(const std::string& activation) {
 std::string mode_name(const Setting& setting) {
   const size_t at = index_in(modes(), setting.mode);
   std::string name = at == modes().size() ? setting.mode : modes()[at].written;
-  if (setting.mode == "prior") name += " of " + fixed(setting.prior, 0);
+  if (setting.prior) name += " of " + nlohmann::json(*setting.prior).dump();
   return name;
 }
 
@@ -110,7 +150,7 @@ void name_and_colour(Group& group) {
   std::map<Setting, std::string> colours;  // of settings without their mode
   std::map<std::string, size_t> used;      // of each activation
   const auto colour = [&](Setting s) {
-    s.mode = "", s.prior = 0;
+    s.mode = "", s.prior = {}, s.copies = {}, s.momentum = {};
     const auto [found, fresh] = colours.emplace(s, "#a06cd5");
     const size_t activation = index_in(activations(), s.activation);
     if (fresh && activation < activations().size()) {
@@ -125,8 +165,9 @@ void name_and_colour(Group& group) {
       if (group.is_usual(curve.setting) == usual) curve.colour = colour(curve.setting);
     }
   }
+  const std::set<std::string> vary = varying(group.curves);
   for (Curve& curve : group.curves) {
-    curve.label = label_of(curve.setting, group);
+    curve.label = label_of(curve.setting, group, vary);
     const size_t mode = index_in(modes(), curve.setting.mode);
     if (mode < modes().size()) curve.dash = modes()[mode].dash;
   }

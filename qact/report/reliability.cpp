@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <set>
@@ -29,21 +30,23 @@ void add(const results::Row& row, std::vector<Bin>& bins) {
   }
 }
 
-// Of all seeds and of the group's distortions together; of rows for the same, the last one.
-std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows, const Group& group,
-                                                    const std::string& which, int severity) {
-  std::map<std::tuple<Setting, int64_t, std::string>, const results::Row*> last;
-  for (const results::Row& row : rows) {
-    const auto distortion = results::field<std::string>(row, "distortion");
-    if (results::field<std::string>(row, "which") == which &&
-        results::field<int>(row, "severity") == severity &&
-        is_among(distortion, severity, group.distortions)) {
-      last[{results::setting_of(row), results::field<int64_t>(row, "seed"), distortion}] = &row;
+// Of all seeds and of the group's distortions together; the same bins given twice count once.
+std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows,
+                                                    const std::vector<results::Evaluation>& all,
+                                                    const Group& group, const std::string& which,
+                                                    int severity) {
+  const auto& names = group.distortions;
+  std::set<std::tuple<Setting, uint64_t, std::string>> seen;
+  std::map<Setting, std::vector<Bin>> bins;
+  for (const results::Evaluation& e : all) {
+    const bool counts =
+        severity == 0 || std::find(names.begin(), names.end(), e.distortion) != names.end();
+    if (e.kind == "reliability" && e.which == which && e.severity == severity && counts &&
+        seen.emplace(e.setting, e.seed, e.distortion).second) {
+      add(rows[e.row], bins[e.setting]);
     }
   }
-  std::map<Setting, std::vector<Bin>> all;
-  for (const auto& [key, row] : last) add(*row, all[std::get<Setting>(key)]);
-  return all;
+  return bins;
 }
 
 Json values_of(const Curve& curve, const std::vector<Bin>& bins) {
@@ -132,8 +135,8 @@ Table calibration_table(const Group& group) {
 }
 
 // Nothing where no curve has bins at this severity.
-std::vector<Block> diagrams(const results::Rows& rows, const Group& group,
-                            const Comparison& comparison) {
+std::vector<Block> diagrams(const results::Rows& rows, const std::vector<results::Evaluation>& all,
+                            const Group& group, const Comparison& comparison) {
   static constexpr struct {
     const char *key, *caption;
   } kKinds[] = {{"top", "The highest probability of each image"},
@@ -141,7 +144,7 @@ std::vector<Block> diagrams(const results::Rows& rows, const Group& group,
   std::vector<Block> charts;
   for (const auto& kind : kKinds) {
     for (const int severity : std::set{0, group.most}) {
-      const auto bins = bins_by_setting(rows, group, kind.key, severity);
+      const auto bins = bins_by_setting(rows, all, group, kind.key, severity);
       std::vector<const Curve*> curves;
       Json values = Json::array();
       for (const Curve* curve : comparison.curves) {
@@ -163,12 +166,12 @@ std::vector<Block> diagrams(const results::Rows& rows, const Group& group,
 }  // namespace
 
 std::vector<Block> reliability(const results::Rows& rows) {
-  const results::Rows bins = results::of_kind(rows, "reliability");
+  const std::vector<results::Evaluation> all = results::evaluations(rows);
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
     bool first = true;
     for (const Comparison& comparison : comparisons(group)) {
-      std::vector<Block> charts = diagrams(bins, group, comparison);
+      std::vector<Block> charts = diagrams(rows, all, group, comparison);
       if (charts.empty()) continue;
       blocks.push_back(Heading{group.title() + ": " + comparison.title});
       if (std::exchange(first, false)) blocks.push_back(calibration_table(group));

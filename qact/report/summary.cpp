@@ -50,17 +50,14 @@ Table summary_table(const Group& group) {
                           {"MAP@100", true}},
               .rows = {}};
   for (const Curve& curve : group.curves) {
-    double error = 0;
-    for (int severity = 1; severity <= group.most; ++severity) {
-      error += 100 * (1 - curve.mean("accuracy", severity, group.distortions)) / group.most;
-    }
     const auto at_most = [&](const char* metric) {
       return curve.mean(metric, group.most, group.distortions);
     };
     table.rows.push_back({curve.label, fixed(100 * curve.mean("accuracy", 0, group.distortions), 2),
                           fixed(100 * at_most("accuracy"), 2), fixed(drop(curve, group), 2),
-                          fixed(error, 2), fixed(at_most("ece_top"), 4),
-                          fixed(at_most("ece_marginal"), 4), fixed(at_most("map100"), 4)});
+                          fixed(100 * curve.corruption_error(group.distortions), 2),
+                          fixed(at_most("ece_top"), 4), fixed(at_most("ece_marginal"), 4),
+                          fixed(at_most("map100"), 4)});
   }
   table.caption = "Means of " + std::to_string(group.distortions.size()) +
                   " distortions and of all seeds. Accuracy, drop (clean less severity " + most +
@@ -84,7 +81,7 @@ std::vector<std::string> verdict(const Group& group) {
     lines.push_back(ours.label + ": " + percent(0) + " % of the undistorted images, " +
                     percent(group.most) + " % at severity " + std::to_string(group.most) + ".");
     for (const char* mode : {"tracked", "batch"}) {
-      const Curve* rival = group.first("relu", mode);
+      const Curve* rival = group.closest(s, "relu", mode);
       if (rival) lines.push_back(against(ours, *rival, group));
     }
     toned |= std::isfinite(ours.mean("accuracy", group.most, {kTone}));
@@ -98,6 +95,7 @@ std::vector<Block> summary(const results::Rows& rows) {
   for (const Group& group : groups(rows)) {
     if (group.most == 0) continue;
     blocks.push_back(Heading{group.title()});
+    for (const std::string& note : group.notes) blocks.push_back(Text{note});
     if (group.distortions.empty()) {
       blocks.push_back(
           Text{"These networks were shown no distortion in common: there is no mean "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "qact/report/chart.h"
 #include "qact/report/curves.h"
@@ -14,11 +15,12 @@ using results::ToySummary;
 
 constexpr int kBins = 50;  // of accuracy, over [0, 1]
 
-// Contexts in each bin, all seeds of one network together.
-std::vector<int64_t> histogram(const std::vector<ToyScore>& scores, const std::string& network) {
+// Contexts in each bin, all seeds of one network together; a seed given twice counts once.
+std::vector<int64_t> histogram(const std::vector<ToyScore>& scores, const ToySummary& summary) {
   std::vector<int64_t> counts(kBins, 0);
+  std::set<int64_t> seeds;
   for (const ToyScore& score : scores) {
-    if (score.network != network) continue;
+    if (!summary.has(score) || !seeds.insert(score.seed).second) continue;
     for (const int64_t correct : score.correct) {
       // In integers, so that an accuracy on an edge always falls on the same side.
       counts[std::min<int64_t>(correct * kBins / score.batch_size, kBins - 1)] += 1;
@@ -35,7 +37,7 @@ Json histogram_values(const std::vector<ToyScore>& scores,
                       const std::vector<ToySummary>& summaries) {
   Json values = Json::array();
   for (const ToySummary& summary : summaries) {
-    const std::vector<int64_t> counts = histogram(scores, summary.network);
+    const std::vector<int64_t> counts = histogram(scores, summary);
     for (int bin = 0; bin < kBins; ++bin) {
       if (counts[bin] == 0) continue;
       values.push_back(

@@ -77,6 +77,11 @@ void write_rows(const std::filesystem::path& path, const Rows& rows) {
   write_atomically(path, format_rows(rows));
 }
 
+void refuse_field(const Row& row, const char* key) {
+  throw std::runtime_error("[results] expected a row with a fitting \"" + std::string(key) +
+                           "\", got " + shortened(row.dump()));
+}
+
 Rows of_kind(const Rows& rows, std::string_view kind) {
   Rows found;
   for (const Row& row : rows) {

@@ -31,14 +31,16 @@ Rows of_kind(const Rows& rows, std::string_view kind);
 // The row's start, for messages.
 std::string shortened(std::string_view line);
 
+// Throws: the row has no such field, or one that does not fit.
+[[noreturn]] void refuse_field(const Row& row, const char* key);
+
 // A field that the row must have, of this type; else an error that names row and field.
 template <class T>
 T field(const Row& row, const char* key) {
   try {
     return row.at(key).get<T>();
   } catch (const nlohmann::json::exception&) {
-    throw std::runtime_error("[results] expected a row with a fitting \"" + std::string(key) +
-                             "\", got " + shortened(row.dump()));
+    refuse_field(row, key);
   }
 }
 

@@ -1,8 +1,9 @@
 #include "qact/results/toy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
+
+#include "qact/results/curve.h"
 
 namespace qact::results {
 
@@ -65,33 +66,88 @@ std::vector<ToyScore> toy_scores(const Rows& rows, const std::string& experiment
   return scores;
 }
 
+namespace {
+
+ToySummary summary_of(const ToyScore& score) {
+  ToySummary s;
+  s.experiment = score.experiment;
+  s.network = score.network;
+  s.label = score.label;
+  s.steps = score.steps;
+  s.width = score.width;
+  s.batch_size = score.batch_size;
+  s.each = static_cast<int64_t>(score.correct.size());
+  s.learning_rate = score.learning_rate;
+  s.bayes = score.bayes;
+  return s;
+}
+
+// Adds a choice to labels where it differs within an experiment.
+template <class Choice>
+void name_choice(std::vector<ToySummary>& all, const char* name, Choice ToySummary::*choice) {
+  std::vector<std::string> labels;
+  for (const ToySummary& s : all) {
+    const bool differs = std::any_of(all.begin(), all.end(), [&](const ToySummary& other) {
+      return other.experiment == s.experiment && other.*choice != s.*choice;
+    });
+    labels.push_back(s.label +
+                     (differs ? std::string(", ") + name + " " + Row(s.*choice).dump() : ""));
+  }
+  for (size_t i = 0; i < all.size(); ++i) all[i].label = labels[i];
+}
+
+// Whether this seed of the summary is there already.
+bool is_known(const std::vector<const ToyScore*>& scores, const ToyScore& score) {
+  for (const ToyScore* other : scores) {
+    if (other->seed != score.seed) continue;
+    if (other->correct == score.correct) return true;
+    throw std::runtime_error("[results] expected one result of seed " + std::to_string(score.seed) +
+                             " of " + score.label + " in the toy's " + score.experiment +
+                             ", got means " + Row(other->mean()).dump() + " and " +
+                             Row(score.mean()).dump() + ": leave one of them out");
+  }
+  return false;
+}
+
+}  // namespace
+
+bool ToySummary::has(const ToyScore& score) const {
+  return score.experiment == experiment && score.network == network && score.steps == steps &&
+         score.width == width && score.batch_size == batch_size &&
+         score.learning_rate == learning_rate && static_cast<int64_t>(score.correct.size()) == each;
+}
+
 std::vector<ToySummary> summarise_toy(const std::vector<ToyScore>& scores) {
   std::vector<ToySummary> summaries;
-  std::vector<std::vector<double>> means;
+  std::vector<std::vector<const ToyScore*>> seeds;
   for (const ToyScore& score : scores) {
-    auto found = std::find_if(summaries.begin(), summaries.end(), [&](const ToySummary& s) {
-      return s.experiment == score.experiment && s.network == score.network;
-    });
-    if (found == summaries.end()) {
-      found = summaries.insert(found, {.experiment = score.experiment,
-                                       .network = score.network,
-                                       .label = score.label,
-                                       .bayes = score.bayes});
-      means.emplace_back();
+    const auto found = std::find_if(summaries.begin(), summaries.end(),
+                                    [&](const ToySummary& s) { return s.has(score); });
+    const auto at = static_cast<size_t>(found - summaries.begin());
+    if (at == summaries.size()) {
+      summaries.push_back(summary_of(score));
+      seeds.emplace_back();
     }
-    found->seeds += 1;
-    found->contexts += static_cast<int64_t>(score.correct.size());
-    found->worst = std::min(found->worst, score.worst());
-    means[static_cast<size_t>(found - summaries.begin())].push_back(score.mean());
+    if (!is_known(seeds[at], score)) seeds[at].push_back(&score);
   }
   for (size_t i = 0; i < summaries.size(); ++i) {
-    const auto n = static_cast<double>(means[i].size());
-    const double mean = std::accumulate(means[i].begin(), means[i].end(), 0.0) / n;
-    double squares = 0;
-    for (const double m : means[i]) squares += (m - mean) * (m - mean);
-    summaries[i].mean = mean;
-    summaries[i].deviation = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
+    ToySummary& summary = summaries[i];
+    std::vector<double> means;
+    for (const ToyScore* score : seeds[i]) {
+      means.push_back(score->mean());
+      summary.worst = std::min(summary.worst, score->worst());
+    }
+    const Mean mean = mean_of(means);
+    summary.seeds = mean.count;
+    summary.contexts = mean.count * summary.each;
+    summary.mean = mean.mean;
+    summary.deviation = mean.deviation;
   }
+  name_choice(summaries, "steps", &ToySummary::steps);
+  name_choice(summaries, "width", &ToySummary::width);
+  name_choice(summaries, "batch size", &ToySummary::batch_size);
+  name_choice(summaries, "contexts", &ToySummary::each);
+  name_choice(summaries, "lr", &ToySummary::learning_rate);
   return summaries;
 }
 

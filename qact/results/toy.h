@@ -24,17 +24,22 @@ struct ToyScore {
 Row to_row(const ToyScore& score);
 ToyScore toy_score(const Row& row);
 
-// All seeds of one network.
+// All seeds of one network, trained and tried in one way.
 struct ToySummary {
-  std::string experiment, network, label;
+  std::string experiment, network, label;  // the label names what differs from other summaries
+  int64_t steps = 0, width = 0, batch_size = 0, each = 0;  // contexts of each seed
+  double learning_rate = 0;
   int64_t seeds = 0, contexts = 0;
   double mean = 0;       // over seeds
   double deviation = 0;  // of the seeds' means; 0 for one seed
   double worst = 1;      // context of any seed
   double bayes = 0;
+
+  bool has(const ToyScore& score) const;
 };
 
-// In the order in which the networks first appear.
+// In the order in which the networks first appear. A seed given twice counts once; with two results
+// it is an error.
 std::vector<ToySummary> summarise_toy(const std::vector<ToyScore>& scores);
 
 // The toy_score rows among `rows`; of one experiment, or of all.

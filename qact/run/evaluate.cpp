@@ -199,10 +199,7 @@ class Evaluation {
   Rows asked_for() const {
     std::set<std::string> wanted;
     const auto want = [&](const Rows& rows) {
-      for (const Row& row : rows) {
-        wanted.insert(identity(row));
-        wanted.insert(early_identity(row));
-      }
+      for (const Row& row : rows) wanted.insert(results::identity(row));
     };
     for (const std::string& mode : options_.modes) {
       want(maker_.of_cell(mode, "none", 0));
@@ -214,7 +211,7 @@ class Evaluation {
     }
     Rows rows;
     for (const Row& row : file_.rows()) {
-      if (wanted.contains(identity(row))) rows.push_back(row);
+      if (wanted.contains(results::identity(row))) rows.push_back(row);
     }
     return rows;
   }

@@ -83,6 +83,11 @@ void TestImages::check(const std::string& distortion, int severity) const {
   }
 }
 
+std::optional<std::string> TestImages::official() const {
+  if (options_.official.empty()) return std::nullopt;
+  return fs::weakly_canonical(options_.official).string();
+}
+
 std::string TestImages::hash(const std::string& distortion, int severity) const {
   if (severity == 0) return clean_hash_;
   std::string files;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ class TestImages {
   data::Split read(const std::string& distortion, int severity) const;
 
   std::string source() const { return options_.official.empty() ? "generated" : "official"; }
+  // The folder of official images, whatever it was called.
+  std::optional<std::string> official() const;
   std::string frost() const { return options_.frost.empty() ? "procedural" : "published"; }
 
  private:

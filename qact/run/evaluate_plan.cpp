@@ -7,6 +7,26 @@ namespace qact::run {
 using results::Row;
 using results::Rows;
 
+namespace {
+
+// What cannot change what is learnt, or is a field of every row.
+constexpr const char* kNotTraining[] = {
+    "model",      "activation", "placement", "loss",       "seed",       "data-dir",
+    "device",     "threads",    "workers",   "save-every", "cuda-graph", "checkpoint-activations",
+    "classifiers"};
+
+}  // namespace
+
+// Early stopping, and the choice of the best epoch, decide the epoch; else it says how far the
+// training has come.
+results::Training training_of(const TrainConfig& config, const ModelCard& card,
+                              const std::string& weights) {
+  Row options = to_json(config);
+  for (const char* name : kNotTraining) options.erase(name);
+  if (weights == "model" && config.early_stopping == 0) options["trained-epochs"] = card.epoch;
+  return {options.dump()};
+}
+
 // Copies are made as the training's augmentation places images; a plain crop where it had none.
 Inference inference_in(const std::string& mode, const EvaluateOptions& options,
                        const TrainConfig& config) {
@@ -43,35 +63,36 @@ Row RowMaker::make(const std::string& kind, const std::string& mode, const std::
                    const std::string& distortion, int severity) const {
   const ModelCard& card = subject_.card;
   const Inference& how = options_.inference;
-  const bool augment = mode == "augment", generated = images_.source() == "generated";
-  const auto only = [&](const char* in, const auto& value) {
-    return mode == in ? Row(value) : Row(nullptr);
-  };
-  return {{"kind", kind},
-          {"dataset", images_.dataset().name},
-          {"model", card.model},
-          {"activation", card.options.activation},
-          {"placement", card.options.placement},
-          {"loss", card.loss},
-          {"mode", mode},
-          {"adapt", "none"},
-          {"classifier", classifier},
-          {"distortion", distortion},
-          {"severity", severity},
-          {"seed", subject_.config.seed},
-          {"batch_size", augment ? 1 : how.batch_size},
-          {"n", nullptr},
-          {"prior", only("prior", how.prior)},
-          {"copies", only("augment", how.copies)},
-          {"momentum", only("stream", how.momentum)},
-          {"model_hash", subject_.hash},
-          {"weights", options_.weights},
-          {"epoch", card.epoch},
-          {"data_seed", options_.data_seed},
-          {"source", images_.source()},
-          {"frost", distortion == "frost" && generated ? Row(images_.frost()) : Row(nullptr)},
-          {"limit", options_.limit},
-          {"data_hash", images_.hash(distortion, severity)}};
+  results::Evaluation e;
+  e.kind = kind;
+  e.distortion = distortion;
+  e.severity = severity;
+  e.seed = subject_.config.seed;
+  e.model_hash = subject_.hash;
+  e.epoch = card.epoch;
+  e.data_hash = images_.hash(distortion, severity);
+  results::Setting& s = e.setting;
+  s.dataset = images_.dataset().name;
+  s.model = card.model;
+  s.activation = card.options.activation;
+  s.placement = card.options.placement;
+  s.loss = card.loss;
+  s.mode = mode;
+  s.adapt = "none";
+  s.classifier = classifier;
+  s.batch_size = mode == "augment" ? 1 : how.batch_size;
+  if (mode == "prior") s.prior = how.prior;
+  if (mode == "augment") s.copies = how.copies;
+  if (mode == "stream") s.momentum = how.momentum;
+  s.weights = options_.weights;
+  s.data_seed = options_.data_seed;
+  s.source = images_.source();
+  s.official = images_.official();
+  if (distortion == "frost" && s.source == "generated") s.frost = images_.frost();
+  s.limit = options_.limit;
+  s.clean_hash = images_.hash("none", 0);
+  s.training = training_of(subject_.config, card, options_.weights);
+  return results::to_row(e);
 }
 
 Rows RowMaker::of_cell(const std::string& mode, const std::string& distortion, int severity) const {

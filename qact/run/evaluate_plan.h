@@ -22,6 +22,10 @@ struct Subject {
 Inference inference_in(const std::string& mode, const EvaluateOptions& options,
                        const TrainConfig& config);
 
+// What a run was trained with, as its rows say it.
+results::Training training_of(const TrainConfig& config, const ModelCard& card,
+                              const std::string& weights);
+
 // Rows without their results: all that identifies and describes them.
 class RowMaker {
  public:

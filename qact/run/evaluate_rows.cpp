@@ -13,14 +13,9 @@
 namespace qact::run {
 namespace {
 
+using results::identity;
 using results::Row;
 using results::Rows;
-
-constexpr const char* kIdentity[] = {
-    "kind",   "dataset",    "model",      "activation", "placement", "loss",       "mode",
-    "adapt",  "classifier", "distortion", "severity",   "seed",      "batch_size", "prior",
-    "copies", "momentum",   "model_hash", "weights",    "data_seed", "source",     "frost",
-    "limit",  "which",      "layer",      "what",       "channel",   "severities", "data_hash"};
 
 [[noreturn]] void fail(const std::string& expected, const std::filesystem::path& path) {
   throw std::runtime_error("[eval] expected to " + expected + " " + path.string() +
@@ -34,19 +29,6 @@ size_t whole_length(const std::string& text) {
 }
 
 }  // namespace
-
-std::string identity(const Row& row) {
-  Row key;
-  for (const char* name : kIdentity) {
-    if (row.contains(name)) key[name] = row[name];
-  }
-  return key.dump();
-}
-
-std::string early_identity(Row row) {
-  row.erase("data_hash");
-  return identity(row);
-}
 
 RowFile::RowFile(std::filesystem::path path) : path_(std::move(path)) {
   open();
@@ -74,6 +56,7 @@ void RowFile::read() {
   }
   text.resize(whole);
   rows_ = results::parse_rows(text, path_.string());
+  results::check_evaluations(rows_, path_.string());
   known_.clear();
   for (const Row& row : rows_) known_.insert(identity(row));
 }

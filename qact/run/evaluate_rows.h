@@ -9,15 +9,9 @@
 #include <set>
 #include <string>
 
-#include "qact/results/row.h"
+#include "qact/results/evaluation.h"
 
 namespace qact::run {
-
-// What tells a row from all others of a file: every field that says what was evaluated, and how.
-std::string identity(const results::Row& row);
-
-// The same without the data's digest, which rows of earlier versions do not have.
-std::string early_identity(results::Row row);
 
 class RowFile {
  public:
@@ -27,9 +21,7 @@ class RowFile {
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 
-  bool has(const results::Row& row) const {
-    return known_.contains(identity(row)) || known_.contains(early_identity(row));
-  }
+  bool has(const results::Row& row) const { return known_.contains(results::identity(row)); }
   const results::Rows& rows() const { return rows_; }
 
   // Those that it does not have yet, in one write, synced.

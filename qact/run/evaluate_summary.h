@@ -3,17 +3,16 @@
 #pragma once
 
 #include <map>
-#include <string>
 #include <vector>
 
-#include "qact/results/row.h"
+#include "qact/results/curve.h"
 
 namespace qact::run {
 
 // One model in one mode with one classifier.
 struct EvaluateSummary {
-  std::string dataset, model, activation, placement, loss, mode, classifier, hash;
-  int64_t seed = 0;
+  results::Setting setting;
+  uint64_t seed = 0;
   std::map<int, double> accuracy, ece_top, ece_marginal, map100;  // means by severity
   // Means over all distortions and severities; NaN where there are none, or no clean images.
   double corruption_error = 0, relative_corruption_error = 0;

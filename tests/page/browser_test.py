@@ -6,6 +6,7 @@ content policy turns any reach outside the page into an error there.
 
 import argparse
 import html.parser
+import json
 import os
 import pathlib
 import re
@@ -101,6 +102,31 @@ def check_errors(program, folder):
             yield f"report {name}: expected {message}, got {done.returncode}: {done.stderr}"
 
 
+def check_choices(program, folder):
+    """--where chooses rows, or says why it cannot; --json prints means and writes no page."""
+    page = folder / "chosen.html"
+
+    def report(*words):
+        return subprocess.run([program, "report", folder / "rows.jsonl", "--no-sheet", "-o", page,
+                               *words], capture_output=True, text=True, check=False)
+
+    for words, code, message in ((["--where", "mood=batch"], 1, "got 'mood'"),
+                                 (["--where", "mode=stream"], 1, "there is mode=batch, tracked"),
+                                 (["--where", "mode"], 2, "expected --where KEY=VALUE")):
+        done = report(*words)
+        if done.returncode != code or message not in done.stdout + done.stderr or page.exists():
+            yield f"report {words}: expected {message}, got {done.returncode}: {done.stderr}"
+    done = report("--json", "--where", "mode=batch,activation=qact", "--where", "classifier=head")
+    found = json.loads(done.stdout or "[]")
+    if [entry["kind"] for entry in found] != ["benchmark", "tone"] or page.exists():
+        yield f"report --json: expected two entries and no page, got {done.stdout[:200]}"
+    elif not 0.9 < found[0]["metrics"]["accuracy"]["mean"]["0"] <= 1:
+        yield f"report --json: expected the accuracy of clean images, got {found[0]['metrics']}"
+    done = report("--where", "mode=batch")
+    if done.returncode != 0 or "kept statistics<" in page.read_text():
+        yield f"report --where mode=batch: expected a page of it alone, got {done.stderr}"
+
+
 def refused(program, folder, page):
     done = subprocess.run([program, "report", folder / "rows.jsonl", "--no-sheet", "-o", page],
                           capture_output=True, text=True, check=False)
@@ -164,6 +190,7 @@ def main():
         folder = pathlib.Path(name)
         pages = make_pages(program, folder)
         faults = [*check_errors(program, folder), *check_outputs(program, folder),
+                  *check_choices(program, folder),
                   *check_commands(program, folder)]
         # Chromium makes no window narrower than 500 pixels.
         faults += [f"{page.name} at {width} px: {fault}"

@@ -13,7 +13,11 @@ def where(kind, activation, mode, **more):
     return {"kind": kind, "dataset": "mnist-small", "model": "lenet", "activation": activation,
             "placement": "early", "loss": "cross-entropy", "mode": mode, "adapt": "none",
             "classifier": "head", "seed": 0, "batch_size": 500, "n": 1000, "prior": None,
-            "model_hash": "0" * 16, "command": "qact eval runs/made-up", **more}
+            "copies": None, "momentum": None, "model_hash": activation.ljust(16, "0"),
+            "weights": "model", "epoch": 3, "data_seed": 0, "source": "generated",
+            "official": None, "frost": None, "limit": 0, "clean_hash": "1" * 16,
+            "data_hash": "1" * 16, "training": {"lr": 0.1, "epochs": 3},
+            "command": "qact eval runs/made-up", **more}
 
 
 def scores(activation, mode, slope, chance):

@@ -1,28 +1,33 @@
 // Histograms of neurons, drawn where their values are.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "qact/report/chart.h"
 #include "qact/report/page.h"
+#include "tests/results/some_rows.h"
 
 namespace qact::report {
 namespace {
 
 results::Row histogram_row(const std::string& what, const std::string& mode,
                            const results::Row& severity, const std::vector<double>& counts) {
-  return {{"kind", "histogram"},
-          {"activation", "qact"},
-          {"mode", mode},
-          {"distortion", "fog"},
-          {"severity", severity},
-          {"layer", "activation1"},
-          {"layer_index", 0},
-          {"what", what},
-          {"channel", 3},
-          {"low", -4},
-          {"high", 4},
-          {"counts", counts},
-          {"below", 0.5},
-          {"above", 0}};
+  results::Evaluation e = results::some_evaluation("fog");
+  e.kind = "histogram";
+  e.setting.mode = mode;
+  e.setting.classifier = "none";
+  e.layer = "activation1";
+  e.what = what;
+  e.channel = 3;
+  results::Row row = results::to_row(e);
+  row.update({{"severity", severity},
+              {"layer_index", 0},
+              {"low", -4},
+              {"high", 4},
+              {"counts", counts},
+              {"below", 0.5},
+              {"above", 0}});
+  return row;
 }
 
 // Fifty bins, nothing but in the middle ones.
@@ -62,6 +67,23 @@ TEST(Distributions, OfAllSeveritiesHaveTheSameBars) {
     share += values[b]["share"].get<double>();
   }
   EXPECT_NEAR(share, 72 / 72.5, 1e-12);  // half a value is below all bins
+}
+
+// What differs has charts of its own; undistorted images belong to both distortions.
+TEST(Distributions, NetworksSeedsAndDistortionsAreToldApart) {
+  const auto count = [](const std::function<void(results::Row&)>& change) {
+    results::Rows rows = {histogram_row("activation", "batch", 0, narrow(9)),
+                          histogram_row("activation", "batch", 5, narrow(9)),
+                          histogram_row("activation", "batch", 5, narrow(8))};
+    rows[0]["distortion"] = "none";
+    change(rows[2]);
+    return make_charts(rows).size();
+  };
+  EXPECT_EQ(count([](results::Row& row) { row["severity"] = 4; }), 1u);
+  EXPECT_EQ(count([](results::Row& row) { row["distortion"] = "snow"; }), 2u);
+  EXPECT_EQ(count([](results::Row& row) { row["training"]["lr"] = 0.01; }), 2u);
+  EXPECT_EQ(count([](results::Row& row) { row["seed"] = 1; }), 2u);
+  EXPECT_EQ(count([](results::Row& row) { row["model_hash"] = "other"; }), 2u);
 }
 
 TEST(Distributions, LegendsListWhatIsDrawn) {

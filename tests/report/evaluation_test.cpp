@@ -7,33 +7,24 @@
 #include "qact/report/base64.h"
 #include "qact/report/csv.h"
 #include "qact/report/curves.h"
+#include "qact/report/means.h"
 #include "qact/report/page.h"
 #include "qact/report/paper.h"
 #include "qact/report/summary.h"
+#include "tests/results/some_rows.h"
 
 namespace qact::report {
 namespace {
 
 results::Row score_row(const std::string& activation, const std::string& mode,
                        const std::string& distortion, int severity, double accuracy,
-                       int64_t seed = 0) {
-  return {{"kind", "scores"},
-          {"dataset", "cifar10"},
-          {"model", "resnet18"},
-          {"activation", activation},
-          {"placement", "early"},
-          {"loss", "cross-entropy"},
-          {"mode", mode},
-          {"adapt", "none"},
-          {"classifier", "head"},
-          {"batch_size", 500},
-          {"distortion", distortion},
-          {"severity", severity},
-          {"seed", seed},
-          {"n", 1000},
-          {"accuracy", accuracy},
-          {"ece_top", 0.1},
-          {"command", "qact eval <run>"}};
+                       uint64_t seed = 0) {
+  results::Evaluation e = results::some_evaluation(distortion, severity);
+  e.setting.activation = activation;
+  e.setting.mode = mode;
+  e.seed = seed;
+  e.model_hash = activation + std::to_string(seed);
+  return results::score_row(e, accuracy);
 }
 
 // Accuracy 0.9 clean; 0.8 and 0.6 under two distortions for QAct; ReLU was shown a third.
@@ -56,6 +47,138 @@ TEST(Groups, CompareOnDistortionsThatAllWereShown) {
   EXPECT_NEAR(all[0].curves[0].mean("accuracy", 1, all[0].distortions), 0.7, 1e-12);
   EXPECT_NEAR(all[0].curves[0].mean("drop", 1, all[0].distortions), 0.2, 1e-12);
   EXPECT_TRUE(std::isnan(all[0].curves[0].mean("map100", 1, all[0].distortions)));
+  EXPECT_TRUE(all[0].notes.empty());
+}
+
+std::vector<std::string> labels_of(const Group& group) {
+  std::vector<std::string> labels;
+  for (const Curve& curve : group.curves) labels.push_back(curve.label);
+  return labels;
+}
+
+// As some_rows, of QAct trained otherwise.
+results::Rows with_lr(const char* lr, uint64_t seed = 0) {
+  results::Rows rows = {score_row("qact", "batch", "none", 0, 0.7, seed),
+                        score_row("qact", "batch", "fog", 1, 0.4, seed),
+                        score_row("qact", "batch", "snow", 1, 0.2, seed)};
+  for (results::Row& row : rows) {
+    row["training"]["lr"] = nlohmann::ordered_json::parse(lr);
+    row["model_hash"] = std::string("lr") + lr + std::to_string(seed);
+  }
+  return rows;
+}
+
+results::Rows joined(results::Rows a, const results::Rows& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST(Groups, NetworksThatWereTrainedOtherwiseAreToldApartInAnyOrder) {
+  const results::Rows a = some_rows(), b = with_lr("0.01");
+  const Group group = groups(joined(a, b))[0];
+  EXPECT_EQ(labels_of(group), (std::vector<std::string>{"QAct, lr 0.01, batch statistics",
+                                                        "QAct, lr 0.1, batch statistics",
+                                                        "ReLU, lr 0.1, kept statistics"}));
+  EXPECT_NEAR(group.curves[0].mean("accuracy", 0, group.distortions), 0.7, 1e-12);
+  EXPECT_NEAR(group.curves[1].mean("accuracy", 0, group.distortions), 0.9, 1e-12);
+  EXPECT_EQ(make_page("title", joined(a, b)), make_page("title", joined(b, a)));
+  // As seeds of one another they would be averaged.
+  const Group seeds = groups(joined(a, with_lr("0.01", 1)))[0];
+  EXPECT_EQ(seeds.curves.size(), 3u);
+  EXPECT_EQ(groups(joined(a, with_lr("0.1", 1)))[0].curves.size(), 2u);
+}
+
+using MaybeText = const std::optional<std::string>&;
+
+// Every field of a row that may differ gives another name; no name says what does not differ.
+TEST(Groups, LabelsNameWhateverDiffers) {
+  const results::Setting any;
+  results::visit_setting(any, [&](const char* name, const auto& field, results::Role) {
+    results::Row row = score_row("qact", "batch", "fog", 1, 0.8), other;
+    const bool text = row[name].is_string() || std::is_same_v<decltype(field), MaybeText>;
+    if (row[name].is_null()) row[name] = text ? results::Row("first") : results::Row(3);
+    other = row;
+    other["accuracy"] = 0.5;
+    other["model_hash"] = "another";
+    if (name == std::string("training")) {
+      other[name]["momentum"] = 0.5;
+    } else {
+      other[name] = text ? results::Row("other") : results::Row(7);
+    }
+    if (name == std::string("official")) other["data_hash"] = "other";
+    const auto found = groups({row, other});
+    if (found.size() > 1) return;  // another dataset or model
+    const std::vector<std::string> labels = labels_of(found[0]);
+    ASSERT_EQ(labels.size(), 2u) << name;
+    EXPECT_NE(labels[0], labels[1]) << name;
+    EXPECT_EQ(labels[0].find("none"), std::string::npos) << labels[0];
+  });
+}
+
+TEST(Groups, APartialEvaluationChangesNothingButANote) {
+  results::Rows rows = some_rows();
+  const auto full = make_charts(rows);
+  for (const auto& [distortion, severity] : {std::pair("none", 0), {"fog", 1}}) {
+    results::Row row = score_row("qact", "batch", distortion, severity, 1.0);
+    row["limit"] = 20;
+    row["n"] = 20;
+    rows.push_back(row);
+  }
+  const Group group = groups(rows)[0];
+  EXPECT_EQ(group.notes,
+            (std::vector<std::string>{"Left out: an evaluation of QAct, batch statistics on the "
+                                      "first 20 images; shown is the one on all images."}));
+  const auto charts = make_charts(rows);
+  ASSERT_EQ(charts.size(), full.size());
+  for (size_t i = 0; i < charts.size(); ++i) EXPECT_EQ(charts[i].spec, full[i].spec);
+  EXPECT_NE(make_page("title", rows).find(group.notes[0]), std::string::npos);
+}
+
+// A row or two of another mode: an evaluation under way.
+TEST(Groups, AnEvaluationUnderWayTakesNoChartAway) {
+  results::Rows rows = some_rows();
+  const auto full = make_charts(rows);
+  rows.push_back(score_row("qact", "tracked", "none", 0, 0.9));
+  const Group group = groups(rows)[0];
+  EXPECT_EQ(group.distortions, (std::vector<std::string>{"fog", "snow"}));
+  ASSERT_EQ(group.notes.size(), 1u);
+  EXPECT_EQ(group.notes[0],
+            "Not in the means over distortions: QAct, kept statistics was shown 0 of the 2 "
+            "distortions in full.");
+  const auto charts = make_charts(rows);
+  ASSERT_EQ(charts.size(), full.size());
+}
+
+TEST(Groups, EmbeddingsHaveTheNamesOfTheirCurves) {
+  results::Rows rows = joined(some_rows(), joined(with_lr("0.01"), with_lr("0.01", 1)));
+  const auto add = [&](results::Row row) {
+    row.update({{"kind", "tsne"}, {"classifier", "none"}, {"severity", nullptr}, {"limit", 10}});
+    row.update({{"x", {1}}, {"y", {1}}, {"label", {0}}, {"point_severity", {0}}});
+    rows.push_back(row);
+  };
+  add(rows[5]), add(with_lr("0.01", 1)[1]);
+  const std::string page = make_page("title", rows);
+  EXPECT_NE(page.find("<h3>QAct, lr 0.1, batch statistics</h3>"), std::string::npos);
+  EXPECT_NE(page.find("<h3>QAct, lr 0.01, batch statistics, seed 1</h3>"), std::string::npos);
+}
+
+TEST(Means, AreThoseOfThePage) {
+  const Json all = means(joined(some_rows(), {score_row("qact", "batch", "none", 0, 0.8, 1),
+                                              score_row("qact", "batch", "fog", 1, 0.7, 1),
+                                              score_row("qact", "batch", "snow", 1, 0.5, 1)}));
+  ASSERT_EQ(all.size(), 3u);  // QAct, its tone, ReLU
+  EXPECT_EQ(all[0]["label"], "QAct, batch statistics");
+  EXPECT_EQ(all[0]["seeds"], Json({0, 1}));
+  EXPECT_EQ(all[0]["setting"]["training"]["lr"], 0.1);
+  EXPECT_EQ(all[0]["distortions"], Json({"fog", "snow"}));
+  const Json& accuracy = all[0]["metrics"]["accuracy"];
+  EXPECT_NEAR(accuracy["mean"]["1"].get<double>(), 0.65, 1e-12);
+  EXPECT_NEAR(accuracy["deviation"]["1"].get<double>(), 0.1 / std::sqrt(2), 1e-12);
+  EXPECT_NEAR(accuracy["fall"]["mean"].get<double>(), 0.2, 1e-12);
+  EXPECT_EQ(accuracy["fall"]["seeds"], 2);
+  EXPECT_EQ(all[1]["kind"], "tone");
+  EXPECT_EQ(all[1]["metrics"]["accuracy"]["mean"]["1"], 0.85);
+  EXPECT_FALSE(all[0]["metrics"].contains("map100"));
 }
 
 TEST(Groups, LabelsNameWhatIsNotUsualAndStayApart) {
@@ -170,7 +293,7 @@ TEST(Evaluation, DrawsWhatRowsHold) {
       "cifar10_resnet18_tone_drop", "cifar10_resnet18_tone_ece_top"};
   EXPECT_EQ(names, expected);
   rows.push_back({{"kind", "tsne"}, {"distortion", "fog"}});
-  EXPECT_ANY_THROW(make_charts(rows));
+  EXPECT_THROW(make_charts(rows), std::runtime_error);
 }
 
 // Images in the bins of the diagrams at severity 1.

@@ -56,5 +56,19 @@ TEST(ToySummary, IsOverSeedsInOrderOfAppearance) {
   EXPECT_TRUE(toy_scores(rows, "monotone").empty());
 }
 
+// Seeds are averaged only where all else is equal, and each counts once.
+TEST(ToySummary, WhatDiffersIsToldApart) {
+  const ToyScore score = some_score("qact", 0, {10, 8});
+  ToyScore longer = some_score("qact", 1, {7, 9});
+  longer.steps = 30;
+  const auto summaries = summarise_toy({score, longer, score});
+  ASSERT_EQ(summaries.size(), 2u);
+  EXPECT_EQ(summaries[0].label, "qact label, steps 3");
+  EXPECT_EQ(summaries[1].label, "qact label, steps 30");
+  EXPECT_EQ(summaries[0].seeds, 1);
+  EXPECT_DOUBLE_EQ(summaries[0].mean, 0.9);
+  EXPECT_THROW(summarise_toy({score, some_score("qact", 0, {10, 9})}), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace qact::results

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "qact/run/evaluate_summary.h"
+#include "tests/results/some_rows.h"
 
 namespace qact::run {
 namespace {
@@ -50,25 +51,7 @@ TEST(Bootstrap, IsThatOfAllSamples) {
 TEST(Summary, AveragesOverDistortions) {
   Rows rows;
   const auto add = [&](const char* distortion, int severity, double accuracy) {
-    rows.push_back({{"kind", "scores"},
-                    {"dataset", "d"},
-                    {"model", "m"},
-                    {"activation", "a"},
-                    {"placement", "p"},
-                    {"loss", "l"},
-                    {"mode", "batch"},
-                    {"classifier", "head"},
-                    {"distortion", distortion},
-                    {"severity", severity},
-                    {"seed", 1},
-                    {"batch_size", 2},
-                    {"prior", nullptr},
-                    {"limit", 0},
-                    {"model_hash", "h"},
-                    {"accuracy", accuracy},
-                    {"ece_top", 0.1},
-                    {"ece_marginal", 0.1},
-                    {"map100", nullptr}});
+    rows.push_back(results::score_row(results::some_evaluation(distortion, severity), accuracy));
   };
   add("none", 0, 0.9);
   add("fog", 1, 0.8), add("fog", 5, 0.4);

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include "qact/corrupt/write.h"
+#include "qact/results/curve.h"
+#include "qact/run/evaluate_plan.h"
 #include "qact/run/evaluate_rows.h"
 #include "tests/run/evaluate_folder.h"
 #include "tests/run/message.h"
@@ -291,15 +294,93 @@ TEST(Evaluate, TellsDataApartByItsContents) {
   }
 }
 
-TEST(Evaluate, KeepsRowsOfBeforeDataHadDigests) {
+// Rows that do not say all that tells them apart cannot be gone on with.
+TEST(Evaluate, RefusesRowsOfAnotherVersion) {
   const ScratchFolder scratch;
   const RunFolder folder = copy_of_run(scratch);
   Rows rows = results::parse_rows(whole_file(), "whole");
-  for (Row& row : rows) row.erase("data_hash");
+  for (Row& row : rows) row.erase("training");
   results::write_rows(folder.results(), rows);
-  const EvaluateResult result = evaluate(folder, quick());
-  EXPECT_EQ(result.made, 0u);
-  EXPECT_EQ(result.rows.size(), rows.size() - 1);
+  const std::string before = contents(folder.results());
+  const std::string message = message_of([&] { evaluate(folder, quick()); });
+  expect_in("\"training\"", message);
+  expect_in(folder.results().string() + ": remove the file", message);
+  EXPECT_EQ(contents(folder.results()), before);
+}
+
+// The order in which sets were evaluated decides nothing: each has a curve of its own.
+TEST(Evaluate, OfficialSetsHaveCurvesOfTheirOwn) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
+  const data::Split split = shared().test_images();
+  EvaluateOptions options = quick();
+  options.distortions = {"gaussian_noise", "brightness"};
+  options.modes = {"batch"};
+  options.classifiers = {"head"};
+  for (const uint64_t seed : {1, 2}) {
+    corrupt::CleanImages clean{"bands", split.pixels, split.size, split.labels, {}, "test"};
+    corrupt::WriteOptions write;
+    write.folder = scratch.path / std::to_string(seed) / "bands-c";
+    write.distortions = options.distortions;
+    write.seed = seed;
+    corrupt::write_distorted(clean, write, {});
+    options.official = write.folder.string();
+    evaluate(folder, options);
+  }
+  const auto all = results::curves(results::scores(results::read_rows(folder.results())));
+  ASSERT_EQ(all.size(), 2u);
+  for (const results::Curve& curve : all) {
+    EXPECT_EQ(curve.scores.size(), 5u);
+    const std::string seed = &curve == &all[0] ? "1" : "2";
+    EXPECT_EQ(curve.setting.official, (scratch.path / seed / "bands-c").string());
+  }
+}
+
+// Whatever can change what is learnt is in the rows, so that it tells them apart.
+TEST(Evaluate, RowsSayWhatTheRunWasTrainedWith) {
+  const std::set<std::string> elsewhere = {"model", "activation", "placement", "loss", "seed"};
+  const std::set<std::string> without_effect = {
+      "data-dir",   "device",     "threads",     "workers",
+      "save-every", "cuda-graph", "classifiers", "checkpoint-activations"};
+  const ModelCard card;
+  const TrainConfig before;
+  TrainConfig config;
+  std::set<std::string> absent;
+  visit_fields(config, [&](const char* name, auto& field, const char*) {
+    using Field = std::decay_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, std::string>) {
+      field += "other";
+    } else if constexpr (std::is_same_v<Field, bool>) {
+      field = !field;
+    } else if constexpr (std::is_arithmetic_v<Field>) {
+      field += 1;
+    } else {
+      field.push_back(7);
+    }
+    if (training_of(config, card, "best") == training_of(before, card, "best")) absent.insert(name);
+    config = TrainConfig();
+  });
+  std::set<std::string> expected = elsewhere;
+  expected.insert(without_effect.begin(), without_effect.end());
+  EXPECT_EQ(absent, expected);
+
+  for (const Row& row : results::parse_rows(whole_file(), "whole")) {
+    if (row["kind"] == "config") continue;
+    EXPECT_EQ(row["training"]["epochs"], 1);
+    EXPECT_EQ(row["training"]["trained-epochs"], 1);
+    EXPECT_EQ(row["training"]["early-stages"], before.early_stages);
+  }
+}
+
+// A run that is under way is not the run at its end; where the epoch is chosen, it is an outcome.
+TEST(Evaluate, EpochsTellLastWeightsApart) {
+  TrainConfig config;
+  ModelCard early, late;
+  early.epoch = 3, late.epoch = 20;
+  EXPECT_NE(training_of(config, early, "model"), training_of(config, late, "model"));
+  EXPECT_EQ(training_of(config, early, "best"), training_of(config, late, "best"));
+  config.early_stopping = 0.1;
+  EXPECT_EQ(training_of(config, early, "model"), training_of(config, late, "model"));
 }
 
 TEST(Evaluate, OfficialFilesAreCheckedFirst) {

@@ -1,0 +1,68 @@
+#include "qact/report/means.h"
+
+#include "qact/report/curves.h"
+
+namespace qact::report {
+namespace {
+
+constexpr const char* kMetrics[] = {"accuracy", "ece_top", "ece_marginal",
+                                    "map100",   "nll",     "brier"};
+
+// Of one metric; null where no row has it.
+Json course_of(const Curve& curve, const std::string& metric,
+               const std::vector<std::string>& distortions) {
+  Json out = {{"mean", Json::object()}, {"deviation", Json::object()}, {"seeds", Json::object()}};
+  std::vector<int> severities;
+  for (const int severity : curve.severities()) {
+    const results::Mean mean = curve.over_seeds(metric, severity, distortions);
+    if (mean.count == 0) continue;
+    const std::string at = std::to_string(severity);
+    out["mean"][at] = mean.mean;
+    out["deviation"][at] = mean.deviation;
+    out["seeds"][at] = mean.count;
+    severities.push_back(severity);
+  }
+  if (severities.empty()) return nullptr;
+  const int from = severities.front(), to = severities.back();
+  const results::Mean fall = curve.fall(metric, from, to, distortions);
+  out["fall"] = {{"from", from},
+                 {"to", to},
+                 {"mean", fall.mean},
+                 {"deviation", fall.deviation},
+                 {"seeds", fall.count}};
+  return out;
+}
+
+Json entry_of(const Curve& curve, const char* kind, const std::vector<std::string>& distortions) {
+  results::Evaluation evaluation;
+  evaluation.setting = curve.setting;
+  const Json row = results::to_row(evaluation);
+  Json setting;
+  results::visit_setting(curve.setting, [&](const char* name, const auto&, results::Role) {
+    setting[name] = row[name];
+  });
+  Json metrics = Json::object();
+  for (const char* metric : kMetrics) {
+    const Json values = course_of(curve, metric, distortions);
+    if (!values.is_null()) metrics[metric] = values;
+  }
+  return {{"label", curve.label},   {"kind", kind},       {"distortions", distortions},
+          {"seeds", curve.seeds()}, {"setting", setting}, {"metrics", metrics}};
+}
+
+}  // namespace
+
+Json means(const results::Rows& rows) {
+  Json all = Json::array();
+  for (const Group& group : groups(rows)) {
+    for (const Curve& curve : group.curves) {
+      all.push_back(entry_of(curve, "benchmark", group.distortions));
+      const bool toned = std::any_of(curve.scores.begin(), curve.scores.end(),
+                                     [](const Score& s) { return s.distortion == kTone; });
+      if (toned) all.push_back(entry_of(curve, kTone, {kTone}));
+    }
+  }
+  return all;
+}
+
+}  // namespace qact::report

@@ -1,0 +1,113 @@
+// Settings that tell apart whatever differs, and nothing that does not.
+#include <set>
+#include <tuple>
+
+#include "qact/results/evaluation.h"
+
+namespace qact::results {
+namespace {
+
+using Evaluations = std::vector<Evaluation>;
+
+Setting without_frost(Setting s) {
+  s.frost.reset();
+  return s;
+}
+
+Evaluations with_every_frost(const Evaluations& all) {
+  std::map<Setting, std::set<std::string>> textures;  // of settings without them
+  for (const Evaluation& e : all) {
+    if (e.setting.frost) textures[without_frost(e.setting)].insert(*e.setting.frost);
+  }
+  Evaluations out;
+  for (const Evaluation& e : all) {
+    const auto found = e.setting.frost ? textures.end() : textures.find(e.setting);
+    if (found == textures.end()) {
+      out.push_back(e);
+      continue;
+    }
+    for (const std::string& frost : found->second) {
+      out.push_back(e);
+      out.back().setting.frost = frost;
+    }
+  }
+  return out;
+}
+
+// What distorted images should follow from, the folder of official ones aside.
+auto images_of(const Evaluation& e) {
+  const Setting& s = e.setting;
+  return std::tuple(s.dataset, s.clean_hash, s.source, s.data_seed);
+}
+auto cell_of(const Evaluation& e) {
+  const Setting& s = e.setting;
+  return std::tuple(images_of(e), s.official, s.frost, e.distortion, e.severity);
+}
+
+// Keys of which there are two values, of the rows that count.
+template <class Key, class Value, class Counts>
+auto ambiguous(const Evaluations& all, const Key& key, const Value& value, const Counts& counts) {
+  using K = decltype(key(all.front()));
+  std::map<K, std::string> first;
+  std::set<K> found;
+  for (const Evaluation& e : all) {
+    if (!counts(e)) continue;
+    const auto [at, fresh] = first.emplace(key(e), value(e));
+    if (!fresh && at->second != value(e)) found.insert(at->first);
+  }
+  return found;
+}
+
+bool is_distorted(const Evaluation& e) { return e.severity.value_or(0) > 0; }
+bool any(const Evaluation&) { return true; }
+std::string data_of(const Evaluation& e) { return e.data_hash; }
+std::string model_of(const Evaluation& e) { return e.model_hash; }
+
+void name_folders(Evaluations& all) {
+  const auto cell = [](Evaluation e) {
+    e.setting.official.reset();
+    return cell_of(e);
+  };
+  std::set<decltype(images_of(all.front()))> differ;
+  for (const auto& found : ambiguous(all, cell, data_of, is_distorted)) {
+    differ.insert(std::get<0>(found));
+  }
+  for (Evaluation& e : all) {
+    if (!differ.contains(images_of(e))) e.setting.official.reset();
+  }
+}
+
+void name_images(Evaluations& all) {
+  const auto differ = ambiguous(all, cell_of, data_of, is_distorted);
+  for (Evaluation& e : all) {
+    if (differ.contains(cell_of(e))) e.setting.data_hash = e.data_hash;
+  }
+}
+
+void name_models(Evaluations& all) {
+  const auto seed = [](const Evaluation& e) { return std::pair(e.setting, e.seed); };
+  std::set<Setting> differ;
+  for (const auto& found : ambiguous(all, seed, model_of, any)) differ.insert(found.first);
+  for (Evaluation& e : all) {
+    if (differ.contains(e.setting)) e.setting.model_hash = e.model_hash;
+  }
+}
+
+}  // namespace
+
+std::vector<Evaluation> evaluations(const Rows& rows) {
+  Evaluations all;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!is_evaluation(rows[i])) continue;
+    all.push_back(evaluation_of(rows[i]));
+    all.back().row = i;
+  }
+  if (all.empty()) return all;
+  all = with_every_frost(all);
+  name_folders(all);
+  name_images(all);
+  name_models(all);
+  return all;
+}
+
+}  // namespace qact::results
