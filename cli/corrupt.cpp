@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CorruptCommand {
-  std::string data = "mnist", data_folder, labels, part = "test", layout = "auto";
+  std::string data = "mnist-small", data_folder, labels, part = "test", layout = "auto";
   std::string output, sheet, frost;
   std::vector<std::string> distortions;
   std::vector<int> severities = {1, 2, 3, 4, 5};

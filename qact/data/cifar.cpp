@@ -91,6 +91,24 @@ Dataset cifar100() {
   out.classes = 100;
   out.train = 50000;
   out.test = 10000;
+  out.class_names = {
+      "apple",       "aquarium_fish", "baby",      "bear",       "beaver",       "bed",
+      "bee",         "beetle",        "bicycle",   "bottle",     "bowl",         "boy",
+      "bridge",      "bus",           "butterfly", "camel",      "can",          "castle",
+      "caterpillar", "cattle",        "chair",     "chimpanzee", "clock",        "cloud",
+      "cockroach",   "couch",         "crab",      "crocodile",  "cup",          "dinosaur",
+      "dolphin",     "elephant",      "flatfish",  "forest",     "fox",          "girl",
+      "hamster",     "house",         "kangaroo",  "keyboard",   "lamp",         "lawn_mower",
+      "leopard",     "lion",          "lizard",    "lobster",    "man",          "maple_tree",
+      "motorcycle",  "mountain",      "mouse",     "mushroom",   "oak_tree",     "orange",
+      "orchid",      "otter",         "palm_tree", "pear",       "pickup_truck", "pine_tree",
+      "plain",       "plate",         "poppy",     "porcupine",  "possum",       "rabbit",
+      "raccoon",     "ray",           "road",      "rocket",     "rose",         "sea",
+      "seal",        "shark",         "shrew",     "skunk",      "skyscraper",   "snail",
+      "snake",       "spider",        "squirrel",  "streetcar",  "sunflower",    "sweet_pepper",
+      "table",       "tank",          "telephone", "television", "tiger",        "tractor",
+      "train",       "trout",         "tulip",     "turtle",     "wardrobe",     "whale",
+      "willow_tree", "wolf",          "woman",     "worm"};
   out.normalisation = {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
   out.moments = {{0.507075, 0.486549, 0.440918}, {0.267334, 0.256438, 0.276150}};
   out.read = [](const fs::path& folder, const Which& which) {

@@ -26,7 +26,7 @@ struct Dataset {
                                 // no others; empty where nobody has published them
   // Images of each class in train and test; empty: the same of each.
   std::vector<int64_t> train_balance, test_balance;
-  std::vector<std::string> class_names;  // empty: numbers
+  std::vector<std::string> class_names;  // empty: none, or those that its folders have
 
   // Distorted sets only.
   std::string clean;  // the set that was distorted
@@ -47,8 +47,7 @@ const Dataset& find_dataset(const std::string& name);
 fs::path data_folder(const std::string& option = "");
 
 // A dataset that can be read: from the table, or the description of a folder of one's own
-// (see own.h). `mnist` that was never fetched is answered by the embedded `mnist-small`:
-// the name tells which one it is.
+// (see own.h). One that was never fetched is an error that says how to fetch it.
 struct Opened {
   Dataset dataset;
   fs::path folder;

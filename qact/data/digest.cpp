@@ -59,6 +59,21 @@ std::string digest_of(const fs::path& path, const std::string& kind) {
   return digest.hex();
 }
 
+std::string digest_of(const Split& split) {
+  Digest digest;
+  const auto add_text = [&](const std::string& text) { digest.add(text.c_str(), text.size() + 1); };
+  const auto [height, width, channels] = split.size;
+  const auto names = static_cast<int64_t>(split.class_names.size());
+  for (const int64_t number : {int64_t{height}, int64_t{width}, int64_t{channels},
+                               int64_t{split.classes}, split.count(), names}) {
+    add_text(std::to_string(number));
+  }
+  for (const std::string& name : split.class_names) add_text(name);
+  digest.add(split.labels.data(), split.labels.size() * sizeof(split.labels[0]));
+  digest.add(split.pixels.data(), split.pixels.size());
+  return digest.hex().substr(0, kShortDigest);
+}
+
 void check_digest(const fs::path& path, const std::string& digest) {
   if (digest.empty()) return;
   const std::string kind = digest.substr(0, digest.find(':'));

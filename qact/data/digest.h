@@ -5,6 +5,7 @@
 #include <string>
 
 #include "qact/data/file.h"
+#include "qact/data/split.h"
 
 namespace qact::data {
 
@@ -25,6 +26,9 @@ class Digest {
 
 // `kind`: "md5" or "sha256"; in hexadecimal.
 std::string digest_of(const fs::path& path, const std::string& kind);
+
+// What tells data apart, wherever they lie: images, labels and class names, in kShortDigest digits.
+std::string digest_of(const Split& split);
 
 // Does nothing where `digest` is empty.
 void check_digest(const fs::path& path, const std::string& digest);

@@ -28,6 +28,7 @@ Dataset mnist() {
   out.moments = {{0.130660}, {0.308108}};
   out.train_balance = {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949};
   out.test_balance = {980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009};
+  out.class_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   out.read = [](const fs::path& folder, const Which& which) {
     return read_idx(folder, which.part, 10);
   };

@@ -10,13 +10,23 @@ namespace {
 
 using image::fail;
 
-// A label is a folder's place among its neighbours: both parts need the same ones.
-void expect_same_classes(const fs::path& train, const fs::path& test) {
-  const auto expected = list_class_folders(train).classes, found = list_class_folders(test).classes;
-  if (expected != found) {
-    fail("folder", "expected the ", expected.size(), " classes of ", train.string(), ", got ",
-         found.size(), " or others in ", test.string());
+// A label is a class's place among the training part's, of which the test part may lack some.
+Split read_test_folders(const fs::path& train, const fs::path& test, const Fit& fit) {
+  const std::vector<std::string> classes = list_class_folders(train).classes;
+  ClassFolders found = list_class_folders(test);
+  const std::vector<int64_t> label_of = places_of(found.classes, classes);
+  std::string unknown;
+  for (size_t i = 0; i < label_of.size(); ++i) {
+    if (label_of[i] < 0) unknown += (unknown.empty() ? "" : ", ") + found.classes[i];
   }
+  if (!unknown.empty()) {
+    fail("folder", "expected the ", classes.size(), " classes of ", train.string(), ", got ",
+         unknown, " in ", test.string());
+  }
+  for (Picture& picture : found.pictures) picture.label = label_of[picture.label];
+  Split out = read_pictures(found.pictures, static_cast<int>(classes.size()), fit);
+  out.class_names = classes;
+  return out;
 }
 
 std::function<Split(const fs::path&, const Which&)> reader_for(const fs::path& folder,
@@ -36,8 +46,7 @@ std::function<Split(const fs::path&, const Which&)> reader_for(const fs::path& f
       const std::string test =
           fs::exists(root / "val") && !fs::exists(root / "test") ? "val" : "test";
       if (which.part == Part::kTrain) return read_class_folders(root / "train", fit);
-      expect_same_classes(root / "train", root / test);
-      return read_class_folders(root / test, fit);
+      return read_test_folders(root / "train", root / test, fit);
     };
   }
   fail("data", "expected train/, train_images.npy or train-images-idx3-ubyte, got none in ",
@@ -63,6 +72,7 @@ Opened describe_own(const fs::path& folder, const Fit& fit) {
   out.train = train.count();
   out.test = test.count();
   out.normalisation = out.moments = moments_of(train);
+  out.class_names = train.class_names;
   return {out, folder};
 }
 

@@ -80,7 +80,9 @@ ClassFolders list_class_folders(const fs::path& folder, const std::string& inner
 
 Split read_class_folders(const fs::path& folder, const Fit& fit) {
   const ClassFolders found = list_class_folders(folder);
-  return read_pictures(found.pictures, static_cast<int>(found.classes.size()), fit);
+  Split out = read_pictures(found.pictures, static_cast<int>(found.classes.size()), fit);
+  out.class_names = found.classes;
+  return out;
 }
 
 }  // namespace qact::data

@@ -29,6 +29,16 @@ Split make_split(image::Size size, int classes, std::vector<uint8_t> pixels,
   return out;
 }
 
+std::vector<int64_t> places_of(const std::vector<std::string>& names,
+                               const std::vector<std::string>& known) {
+  std::vector<int64_t> out;
+  for (const std::string& name : names) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    out.push_back(found == known.end() ? -1 : found - known.begin());
+  }
+  return out;
+}
+
 image::Size checked_size(int64_t height, int64_t width, int channels) {
   constexpr int64_t most = 1 << 16;
   if (height < 1 || height > most || width < 1 || width > most) {

@@ -28,6 +28,7 @@ struct Split {
   std::span<const uint8_t> pixels;
   std::vector<int64_t> labels;
   std::shared_ptr<const void> keep;
+  std::vector<std::string> class_names = {};  // one for each class; empty: none
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
   const uint8_t* image(int64_t index) const { return pixels.data() + index * size.values(); }
@@ -38,6 +39,10 @@ struct Split {
 // A split whose pixels are its own buffer.
 Split make_split(image::Size size, int classes, std::vector<uint8_t> pixels,
                  std::vector<int64_t> labels);
+
+// The place of each of `names` among `known`; -1 where it is none of them.
+std::vector<int64_t> places_of(const std::vector<std::string>& names,
+                               const std::vector<std::string>& known);
 
 // What every reader checks about what it read.
 

@@ -46,18 +46,19 @@ Opened open_dataset(const std::string& name_or_path, const fs::path& data_folder
   for (const fs::path& path : {data_folder, folder}) {
     if (fs::exists(path)) expect_folder(path);
   }
-  if (dataset.name == "mnist") return {find_dataset("mnist-small"), {}};
   fail("data", "expected ", dataset.name, " in ", folder.string(),
        ", got nothing there: `qact data fetch ", dataset.name, "` gets it");
 }
 
-Split Opened::read(const Which& which) const {
+namespace {
+
+void check_which(const Dataset& dataset, const Which& which) {
   if (dataset.clean.empty()) {
     if (which.distortion != "none" || which.severity != 0) {
       fail(dataset.name, "expected the distortion none at severity 0 of a clean set, got ",
            which.distortion, " at ", which.severity);
     }
-    return dataset.read(folder, which);
+    return;
   }
   const auto& known = dataset.distortions;
   if (std::find(known.begin(), known.end(), which.distortion) == known.end()) {
@@ -70,7 +71,17 @@ Split Opened::read(const Which& which) const {
   if (which.part == Part::kTrain && dataset.train == 0) {
     fail(dataset.name, "expected its test part, got train, of which it has none");
   }
-  return dataset.read(folder, which);
+}
+
+}  // namespace
+
+Split Opened::read(const Which& which) const {
+  check_which(dataset, which);
+  Split split = dataset.read(folder, which);
+  // A part of a folder of one's own may lack images of the last classes.
+  split.classes = std::max(split.classes, dataset.classes);
+  if (split.class_names.empty()) split.class_names = dataset.class_names;
+  return split;
 }
 
 }  // namespace qact::data

@@ -19,28 +19,25 @@ fs::path root(const fs::path& folder) {
 }
 
 ClassFolders training_pictures(const fs::path& folder) {
-  ClassFolders found = list_class_folders(folder / "train", "images");
-  if (found.classes.size() != kClasses) {
-    fail("tiny-imagenet", "expected ", kClasses, " classes, got ", found.classes.size(), " in ",
-         (folder / "train").string());
-  }
-  return found;
+  return list_class_folders(folder / "train", "images");
 }
 
 // Lines of: file, class, box; separated by tabs.
-std::vector<Picture> validation_pictures(const fs::path& folder) {
+ClassFolders validation_pictures(const fs::path& folder) {
   std::map<std::string, int64_t> label_of;
   for (const auto& entry : fs::directory_iterator(folder / "train")) {
     if (entry.is_directory()) label_of[entry.path().filename().string()] = 0;
   }
-  int64_t next = 0;
-  for (auto& [name, label] : label_of) label = next++;
+  ClassFolders out;
+  for (auto& [name, label] : label_of) {
+    label = static_cast<int64_t>(out.classes.size());
+    out.classes.push_back(name);
+  }
 
   const fs::path list = folder / "val" / "val_annotations.txt";
   const Blob file = map_file(list);
   std::istringstream lines(
       std::string(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()));
-  std::vector<Picture> out;
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find('\t'), second = line.find('\t', first + 1);
     const std::string name = line.substr(0, first);
@@ -49,9 +46,9 @@ std::vector<Picture> validation_pictures(const fs::path& folder) {
                            : label_of.find(line.substr(first + 1, second - first - 1));
     if (label == label_of.end() || name.find('/') != name.npos) {
       fail("tiny-imagenet", "expected a file's name and one of ", label_of.size(),
-           " classes, got another line ", out.size() + 1, " in ", list.string());
+           " classes, got another line ", out.pictures.size() + 1, " in ", list.string());
     }
-    out.push_back({folder / "val" / "images" / name, label->second});
+    out.pictures.push_back({folder / "val" / "images" / name, label->second});
   }
   return out;
 }
@@ -72,10 +69,15 @@ Dataset tiny_imagenet() {
   out.moments = {{0.480237, 0.448067, 0.397504}, {0.276436, 0.268863, 0.281590}};
   out.read = [](const fs::path& folder, const Which& which) {
     expect_folder(root(folder) / "train");
-    const std::vector<Picture> pictures = which.part == Part::kTrain
-                                              ? training_pictures(root(folder)).pictures
-                                              : validation_pictures(root(folder));
-    return read_pictures(pictures, kClasses, {});
+    const ClassFolders found = which.part == Part::kTrain ? training_pictures(root(folder))
+                                                          : validation_pictures(root(folder));
+    if (found.classes.size() != kClasses) {
+      fail("tiny-imagenet", "expected ", kClasses, " classes, got ", found.classes.size(), " in ",
+           (root(folder) / "train").string());
+    }
+    Split out = read_pictures(found.pictures, kClasses, {});
+    out.class_names = found.classes;
+    return out;
   };
   out.sources = {
       {.downloads = {{"http://cs231n.stanford.edu/tiny-imagenet-200.zip", md5}},
