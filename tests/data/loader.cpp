@@ -121,7 +121,9 @@ TEST(Loader, EvenBatchesDifferByOneImage) {
       const auto [least, largest] = std::minmax_element(run.counts.begin(), run.counts.end());
       EXPECT_LE(*largest, most);
       EXPECT_LE(*largest - *least, 1) << images << " in batches of " << most;
-      if (most >= 3 && images >= 2) EXPECT_GE(*least, 2) << images << " in batches of " << most;
+      if (most >= 3 && images >= 2) {
+        EXPECT_GE(*least, 2) << images << " in batches of " << most;
+      }
     }
   }
 }
