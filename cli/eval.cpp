@@ -148,6 +148,9 @@ void run_eval(const EvalCommand& eval) {
   size_t made = 0, kept = 0;
   for (const std::string& name : eval.runs) {
     const run::EvaluateResult result = evaluate_run(eval, name, guard);
+    if (!result.remark.empty()) {
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), result.remark.c_str());
+    }
     if (result.stale > 0) {
       std::fprintf(stderr, "%s: removed %zu rows of weights that were replaced since\n",
                    name.c_str(), result.stale);

@@ -33,9 +33,11 @@ std::string csv_field(const std::string& text) {
 }
 
 void print_csv(const std::vector<run::Prediction>& predictions, int64_t top) {
-  std::string text = "file,class,probability";
+  std::string text = "file,class,label,probability";
   for (int64_t k = 2; k <= top; ++k) {
-    text += ",class_" + std::to_string(k) + ",probability_" + std::to_string(k);
+    for (const char* column : {",class_", ",label_", ",probability_"}) {
+      text += column + std::to_string(k);
+    }
   }
   text += '\n';
   for (const run::Prediction& p : predictions) {
@@ -43,7 +45,7 @@ void print_csv(const std::vector<run::Prediction>& predictions, int64_t top) {
     for (const run::Guess& guess : p.top) {
       char probability[32];
       std::snprintf(probability, sizeof probability, "%.6f", guess.probability);
-      text += ',' + csv_field(guess.name) + ',' + probability;
+      text += ',' + csv_field(guess.name) + ',' + std::to_string(guess.label) + ',' + probability;
     }
     text += '\n';
   }
@@ -60,6 +62,7 @@ void print_json(const std::vector<run::Prediction>& predictions) {
     }
     list.push_back({{"file", p.picture.string()},
                     {"class", p.top.front().name},
+                    {"label", p.top.front().label},
                     {"probability", p.top.front().probability},
                     {"top", top}});
   }

@@ -109,6 +109,7 @@ run::TrainResult train_with_progress(const TrainCommand& train, const run::RunFo
     bar.clear();
     print_epoch(row, train.config.epochs);
   };
+  events.remark = [](const std::string& text) { std::fprintf(stderr, "qact: %s\n", text.c_str()); };
   return run::train(train.config, folder, train.resume, events);
 }
 
@@ -141,7 +142,7 @@ void setup_train(CLI::App& app) {
   command.add_option("--config", train->file, "TOML file of the options below; flags win")
       ->check(CLI::ExistingFile);
   command.add_flag("--resume", train->resume,
-                   "Go on with the run in --output, if there is one, as it was configured");
+                   "Go on with the run in --output, as it was configured");
   run::visit_fields(train->config, [&](const char* name, auto& field, const char* help) {
     add(command, name, field, help);
   });
@@ -149,10 +150,11 @@ void setup_train(CLI::App& app) {
     read_toml(*train);
     const run::RunFolder folder{train->output};
     try {
-      if (train->resume && folder.exists()) {
+      if (train->resume) {
+        folder.expect_resumable();
         const run::TrainConfig saved = run::read_config(folder.config());
         train->config = run::overlay(saved, train->config, given(*train));
-        run::check_same_run(saved, train->config);
+        run::check_same_run(run::run_identity(saved), train->config);
       }
       run::check(train->config);
     } catch (const std::invalid_argument& error) {

@@ -72,17 +72,20 @@ void save_state(const std::filesystem::path& path, const models::Network& networ
   safetensors::write_tensors(path, all, {{kProgress, text}, {kChecksum, checksum(all, text)}});
 }
 
-nlohmann::ordered_json load_state(const std::filesystem::path& path, models::Network& network,
-                                  Optimiser& optimiser) {
+nlohmann::ordered_json load_state(
+    const std::filesystem::path& path, models::Network& network, Optimiser& optimiser,
+    const std::function<void(const nlohmann::ordered_json& progress)>& check) {
   const safetensors::TensorFile file = safetensors::read_tensors(path);
   const std::string text = metadata(file, kProgress, path);
   const std::string expected = metadata(file, kChecksum, path);
   if (const std::string got = checksum(file.tensors, text); got != expected) {
     safetensors::fail(path.string(), "the checksum " + expected + " (the file is damaged)", got);
   }
+  const auto progress = nlohmann::ordered_json::parse(text);
+  check(progress);
   safetensors::load_state(network, with_prefix(file.tensors, kModel), path.string());
   optimiser.load(with_prefix(file.tensors, kOptimiser), path.string());
-  return nlohmann::ordered_json::parse(text);
+  return progress;
 }
 
 }  // namespace qact::run

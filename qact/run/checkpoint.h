@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "qact/models/network.h"
@@ -21,8 +22,10 @@ void save_state(const std::filesystem::path& path, const models::Network& networ
                 const Optimiser& optimiser, const nlohmann::ordered_json& progress);
 
 // Into the network and the optimiser; returns the progress. Throws where the file is damaged
-// (it carries a checksum) or of another network.
-nlohmann::ordered_json load_state(const std::filesystem::path& path, models::Network& network,
-                                  Optimiser& optimiser);
+// (it carries a checksum) or of another network. `check` sees the progress before anything is
+// loaded, and throws where it is another run's.
+nlohmann::ordered_json load_state(
+    const std::filesystem::path& path, models::Network& network, Optimiser& optimiser,
+    const std::function<void(const nlohmann::ordered_json& progress)>& check);
 
 }  // namespace qact::run

@@ -54,7 +54,8 @@ std::string text_of(const Row& row, const char* name) {
   return at != row.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-TestImages open_images(const EvaluateOptions& o, const TrainConfig& config) {
+TestImages open_images(const EvaluateOptions& o, const Subject& subject) {
+  const TrainConfig& config = subject.config;
   TestImagesOptions images;
   images.data = o.data.empty() ? config.data : o.data;
   images.data_dir = o.data_dir.empty() ? config.data_dir : o.data_dir;
@@ -63,6 +64,7 @@ TestImages open_images(const EvaluateOptions& o, const TrainConfig& config) {
   images.official = o.official;
   images.frost = o.frost;
   images.seed = o.data_seed;
+  images.classes = {subject.card.options.classes, subject.card.class_names};
   return TestImages(images);
 }
 
@@ -89,7 +91,7 @@ class Evaluation {
              Loaded loaded)
       : events_(events),
         subject_(std::move(loaded.subject)),
-        images_(open_images(options, subject_.config)),
+        images_(open_images(options, subject_)),
         options_(resolved(options, subject_, images_)),
         maker_(subject_, options_, images_),
         file_(folder.results()),
@@ -98,6 +100,7 @@ class Evaluation {
 
   EvaluateResult run() {
     EvaluateResult result;
+    result.remark = images_.remark();
     result.stale = file_.remove_if([&](const Row& row) {
       return text_of(row, "weights") == options_.weights &&
              text_of(row, "model_hash") != subject_.hash;

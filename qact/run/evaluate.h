@@ -55,6 +55,7 @@ struct EvaluateResult {
   bool interrupted = false;  // progress() said so; the rows so far are written
   size_t kept = 0;           // rows that were there already
   size_t made = 0;
+  std::string remark;  // on the test images, for the user; empty: none
   size_t stale = 0;    // removed: of weights that have been trained on since
   results::Rows rows;  // all of this evaluation, in the order of the file
 };

@@ -18,13 +18,6 @@ data::Split first(const data::Split& split, int64_t limit) {
   return limit > 0 && limit < split.count() ? split.slice(0, limit) : split;
 }
 
-std::string hash_of(const data::Split& split) {
-  data::Digest digest;
-  digest.add(split.pixels.data(), split.pixels.size());
-  digest.add(split.labels.data(), split.labels.size() * sizeof(split.labels[0]));
-  return digest.hex().substr(0, data::kShortDigest);
-}
-
 // Names and sizes; contents where a size says little.
 void add_folder(const fs::path& folder, data::Digest& digest) {
   std::vector<fs::path> files;
@@ -55,7 +48,9 @@ TestImages::TestImages(const TestImagesOptions& options)
       frost_(std::make_shared<const corrupt::FrostTextures>(
           options.frost.empty() ? corrupt::FrostTextures::procedural()
                                 : corrupt::FrostTextures::from_folder(options.frost))),
-      clean_hash_(hash_of(clean_)) {
+      clean_hash_(data::digest_of(clean_)) {
+  clean_ = with_labels_of(options.classes, clean_, options.data);
+  remark_ = missing_classes(options.classes, clean_, options.data);
   clean_ = first(clean_, options.limit);
 }
 
@@ -121,7 +116,9 @@ std::string TestImages::files_hash(const fs::path& path) const {
 data::Split TestImages::read(const std::string& distortion, int severity) const {
   if (severity == 0) return clean_;
   if (!options_.official.empty()) {
-    const data::Split split = first(read_official(distortion, severity), options_.limit);
+    const data::Split split =
+        with_labels_of(options_.classes, first(read_official(distortion, severity), options_.limit),
+                       options_.official);
     if (split.size != clean_.size) {
       fail("eval", "expected images of the clean set's size in ", options_.official, ", got ",
            split.size.height, "x", split.size.width);
@@ -144,8 +141,9 @@ data::Split TestImages::read_official(const std::string& distortion, int severit
     const data::Opened set{data::find_dataset(opened_.dataset.name + "-c"), options_.official};
     return set.read({data::Part::kTest, distortion, severity});
   }
-  const data::Split all =
-      data::read_npy_pair(array, fs::path(options_.official) / "labels.npy", clean_.classes);
+  data::Split all = data::read_npy_pair(array, fs::path(options_.official) / "labels.npy",
+                                        opened_.dataset.classes);
+  all.class_names = opened_.dataset.class_names;  // of the set that was distorted
   if (all.count() % corrupt::kSeverities != 0) {
     fail("eval", "expected five severities of one size, got ", all.count(), " images in ",
          array.string());

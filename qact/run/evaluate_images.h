@@ -10,6 +10,7 @@
 
 #include "qact/corrupt/frost_texture.h"
 #include "qact/data/dataset.h"
+#include "qact/run/match_classes.h"
 
 namespace qact::run {
 
@@ -21,6 +22,7 @@ struct TestImagesOptions {
   std::string official;  // a folder with the distorted set; empty: distortions are made
   std::string frost;     // a folder with the published textures; empty: procedural ones
   uint64_t seed = 0;     // of the distortions
+  ModelClasses classes;  // of the model to evaluate, whose labels the images get
 };
 
 class TestImages {
@@ -30,6 +32,8 @@ class TestImages {
   const data::Dataset& dataset() const { return opened_.dataset; }
   image::Size size() const { return clean_.size; }
   int64_t count() const { return clean_.count(); }
+  // What a user should know about them; empty: nothing.
+  const std::string& remark() const { return remark_; }
 
   // Throws where (distortion, severity) cannot be had: before anything is computed.
   void check(const std::string& distortion, int severity) const;
@@ -54,7 +58,7 @@ class TestImages {
   data::Opened opened_;
   data::Split clean_;
   std::shared_ptr<const corrupt::FrostTextures> frost_;
-  std::string clean_hash_;
+  std::string clean_hash_, remark_;
   mutable std::mutex lock_;
   mutable std::map<std::filesystem::path, std::string> files_hash_;
 };

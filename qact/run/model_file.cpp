@@ -25,6 +25,7 @@ void visit_card(Card& c, Visit visit) {
   visit("mean", c.normalisation.mean);
   visit("std", c.normalisation.std);
   visit("data", c.data);
+  visit("data_hash", c.data_hash);
   visit("loss", c.loss);
   visit("class_names", c.class_names);
   visit("epoch", c.epoch);

@@ -18,8 +18,9 @@ struct ModelCard {
   models::Options options;
   data::Moments normalisation;           // of the images it was trained on
   std::string data;                      // the dataset's name
+  std::string data_hash;                 // data::digest_of the training images
   std::string loss;                      // it was trained with
-  std::vector<std::string> class_names;  // empty: numbers
+  std::vector<std::string> class_names;  // empty: none
   int64_t epoch = 0;                     // epochs it was trained for
 };
 

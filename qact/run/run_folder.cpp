@@ -21,16 +21,34 @@ bool is_leftover_of(const std::string& name, const std::string& of) {
 
 }  // namespace
 
+void RunFolder::expect_resumable() const {
+  const auto refuse = [&](const std::string& found) {
+    throw std::runtime_error("[train] expected a run to resume in " + folder.string() + ", got " +
+                             found);
+  };
+  if (!fs::exists(folder)) refuse("no such folder: without --resume a run begins there");
+  if (!exists()) refuse("no config.json there: without --resume a run begins there");
+  if (!fs::exists(state())) refuse("no state.safetensors there, which says how far it is");
+}
+
 void RunFolder::check_free(const TrainConfig& config, bool resume) const {
-  if (!exists()) return;
-  if (!resume) {
+  if (resume) {
+    check_same_run(run_identity(read_config(this->config())), config);
+    return;
+  }
+  if (exists()) {
     throw std::runtime_error("[train] expected a folder without a run, got " + folder.string() +
                              ", which has one: --resume goes on with it");
   }
-  check_same_run(read_config(this->config()), config);
+  for (const fs::path& weights : {model(), best()}) {
+    if (!fs::exists(weights)) continue;
+    throw std::runtime_error("[train] expected a folder without a run, got " + folder.string() +
+                             ", which has " + weights.filename().string() +
+                             ", but no config.json to resume with");
+  }
 }
 
-void RunFolder::prepare(const TrainConfig& config) const {
+void RunFolder::prepare() const {
   fs::create_directories(folder);
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -40,7 +58,6 @@ void RunFolder::prepare(const TrainConfig& config) const {
     }
   }
   for (const fs::path& path : leftovers) fs::remove(path);
-  write_config(this->config(), config);
 }
 
 void refuse_run(const fs::path& folder, const std::string& found) {

@@ -29,10 +29,12 @@ struct RunFolder {
 
   bool exists() const { return std::filesystem::exists(config()); }
 
-  // Throws where the folder holds a run and `resume` is off, or another run.
+  // Throws where there is no run to go on with.
+  void expect_resumable() const;
+  // Throws where the folder holds a run, or weights, and `resume` is off, or another run.
   void check_free(const TrainConfig& config, bool resume) const;
-  // Makes the folder, removes what a killed writer left, and writes the configuration.
-  void prepare(const TrainConfig& config) const;
+  // Makes the folder and removes what a killed writer left.
+  void prepare() const;
 };
 
 // Throws: `folder` is none of a run, because of `found`.

@@ -67,6 +67,7 @@ TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
                   const TrainEvents& events) {
   check(config);
   check_device(config.device);
+  if (resume) folder.expect_resumable();
   const Settings settings(config);
   config.threads = at::get_num_threads();
   std::optional<RunLock> lock;
@@ -77,8 +78,10 @@ TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
     lock.emplace(folder);
     folder.check_free(config, resume);  // someone may have been here in between
   }
-  if (resume && std::filesystem::exists(folder.state())) trainer.restore();
-  folder.prepare(config);
+  folder.prepare();
+  resume ? trainer.restore() : trainer.begin();
+  // Last: a folder with a configuration has a state to resume from.
+  write_config(folder.config(), config);
   return trainer.run();
 }
 

@@ -22,6 +22,8 @@ struct TrainEvents {
   std::function<bool(const TrainStatus&)> step;
   // After each epoch, with its row of train.jsonl.
   std::function<void(const results::Row&)> epoch;
+  // What a user should know of a run that is resumed.
+  std::function<void(const std::string&)> remark;
 };
 
 struct TrainResult {
@@ -33,8 +35,9 @@ struct TrainResult {
   int64_t best_epoch = 0;
 };
 
-// Goes on with the run in `folder`, if there is one and `resume` allows it; on the CPU it ends
-// with the weights of a run that was never stopped, bit for bit. Throws std::runtime_error when
+// Begins a run in `folder`, which holds none, or goes on with the one that it holds (`resume`); on
+// the CPU that ends with the weights of a run that was never stopped, bit for bit. Throws where the
+// run there is of other options or other data. Throws std::runtime_error when
 // the loss turns NaN or infinite, naming the step and the layer.
 //
 // The accuracy of cross-entropy is that of the logits; of the other losses, which train no

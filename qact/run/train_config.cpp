@@ -34,17 +34,26 @@ void one_of(const std::string& name, const std::string& value,
   refuse(name, "one of " + all, "'" + value + "'");
 }
 
+// JSON knows neither NaN nor infinity.
+std::string number_text(double value) {
+  return std::isfinite(value) ? Json(value).dump() : std::to_string(value);
+}
+
 template <class Number>
 void within(const std::string& name, Number value, Number low, Number high) {
   if (value >= low && value <= high) return;
   const Json range = {low, high};
-  refuse(name, "within " + range.dump(), Json(value).dump());
+  refuse(name, "within " + range.dump(),
+         std::is_integral_v<Number> ? std::to_string(value) : number_text(value));
 }
 
 void check_numbers(const TrainConfig& c) {
   constexpr int64_t kMost = int64_t{1} << 40;
   within<int64_t>("image-size", c.image_size, 0, 1 << 16);
   within("validation", c.validation, 0.0, 0.9);
+  within<int64_t>("early-stages", c.early_stages, 0, kMost);
+  within("margin", c.margin, 0.0, 1e6);
+  within<int64_t>("watershed-seeds", c.watershed_seeds, 1, kMost);
   within<int64_t>("classes-per-batch", c.classes_per_batch, 2, kMost);
   within<int64_t>("epochs", c.epochs, 1, kMost);
   within<int64_t>("batch-size", c.batch_size, 2, kMost);
@@ -64,14 +73,28 @@ void check_numbers(const TrainConfig& c) {
   within<int64_t>("save-every", c.save_every, 0, kMost);
 }
 
-void read_field(const Json& value, std::string& field) { field = value.get<std::string>(); }
-template <class Field>
-void read_field(const Json& value, Field& field) {
-  if (value.is_string() || value.is_null()) throw std::invalid_argument("a string");
-  field = value.get<Field>();
+// What a field's value has to be, and whether it is: conversions would truncate and wrap around.
+const char* expected_type(const std::string&) { return "a text"; }
+const char* expected_type(bool) { return "true or false"; }
+const char* expected_type(double) { return "a number"; }
+const char* expected_type(int64_t) { return "a whole number"; }
+const char* expected_type(uint64_t) { return "a whole number of 0 or more"; }
+const char* expected_type(const std::vector<int64_t>&) { return "a list of whole numbers"; }
+
+bool fits(const Json& value, const std::string&) { return value.is_string(); }
+bool fits(const Json& value, bool) { return value.is_boolean(); }
+bool fits(const Json& value, double) { return value.is_number(); }
+bool fits(const Json& value, int64_t) {
+  return value.is_number_integer() &&
+         (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{1} << 62);
+}
+bool fits(const Json& value, uint64_t) { return value.is_number_unsigned(); }
+bool fits(const Json& value, const std::vector<int64_t>&) {
+  return value.is_array() && std::all_of(value.begin(), value.end(),
+                                         [](const Json& each) { return fits(each, int64_t{0}); });
 }
 
-// What a run may be resumed with otherwise, and need not have been saved with.
+// What a run may be resumed with otherwise.
 bool may_differ(const std::string& name) {
   return name == "data-dir" || name == "workers" || name == "save-every" || name == "cuda-graph";
 }
@@ -114,23 +137,21 @@ Json to_json(const TrainConfig& config) {
 
 TrainConfig train_config(const Json& json, const std::string& source) {
   TrainConfig config;
-  size_t known = 0;
+  const auto refuse_field = [&](const std::string& expected, const std::string& got) {
+    throw std::runtime_error("[train] " + source + ": expected " + expected + ", got " + got);
+  };
+  std::set<std::string> known;
   visit_fields(config, [&](const char* name, auto& field, const char*) {
-    if (!json.contains(name)) {
-      if (may_differ(name)) return;
-      throw std::runtime_error("[train] " + source + ": expected '" + name + "', got none");
+    const std::string quoted = "'" + std::string(name) + "'";
+    if (!json.contains(name)) refuse_field(quoted, "none");
+    if (!fits(json[name], field)) {
+      refuse_field(std::string(expected_type(field)) + " for " + quoted, json[name].dump());
     }
-    try {
-      read_field(json[name], field);
-    } catch (const std::exception&) {
-      throw std::runtime_error("[train] " + source + ": expected a value for '" + name + "', got " +
-                               json[name].dump());
-    }
-    ++known;
+    json[name].get_to(field);
+    known.insert(name);
   });
-  if (json.size() != known) {
-    throw std::runtime_error("[train] " + source + ": expected " + std::to_string(known) +
-                             " options, got " + std::to_string(json.size()));
+  for (const auto& [name, value] : json.items()) {
+    if (!known.contains(name)) refuse_field("the options of a run alone", "'" + name + "'");
   }
   return config;
 }
@@ -166,11 +187,20 @@ TrainConfig overlay(const TrainConfig& saved, const TrainConfig& config,
   return train_config(merged, "the command line");
 }
 
-void check_same_run(const TrainConfig& saved, const TrainConfig& config) {
-  const Json before = to_json(saved), now = to_json(config);
-  for (const auto& [name, value] : before.items()) {
-    if (may_differ(name) || now[name] == value) continue;
-    refuse(name, "as the run began, " + value.dump(), now[name].dump());
+Json run_identity(const TrainConfig& config) {
+  Json json;
+  visit_fields(config, [&](const char* name, const auto& field, const char*) {
+    if (!may_differ(name)) json[name] = field;
+  });
+  return json;
+}
+
+void check_same_run(const Json& before, const TrainConfig& config) {
+  const Json now = run_identity(config);
+  for (const auto& [name, value] : now.items()) {
+    if (before.contains(name) && before[name] == value) continue;
+    refuse(name, "as the run began, " + (before.contains(name) ? before[name].dump() : "none"),
+           value.dump());
   }
 }
 

@@ -11,7 +11,7 @@
 namespace qact::run {
 
 struct TrainConfig {
-  std::string data = "mnist";
+  std::string data = "mnist-small";
   std::string data_dir;
   int64_t image_size = 0;
   double validation = 0.2;
@@ -134,8 +134,10 @@ TrainConfig read_config(const std::filesystem::path& path);
 TrainConfig overlay(const TrainConfig& saved, const TrainConfig& config,
                     const std::set<std::string>& given);
 
-// Throws where `config` would not go on computing what `saved` computes. Where data is, the
-// workers and how often to save may differ.
-void check_same_run(const TrainConfig& saved, const TrainConfig& config);
+// The fields that a run is resumed with as it began: all but where data is, the workers, how often
+// to save and whether work is recorded.
+nlohmann::ordered_json run_identity(const TrainConfig& config);
+// Throws where `config` would not go on computing what the run with this identity computes.
+void check_same_run(const nlohmann::ordered_json& identity, const TrainConfig& config);
 
 }  // namespace qact::run

@@ -17,6 +17,7 @@ namespace qact::run {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 // A number of the device's that the host will want to know. Its copy is queued at once, so that
 // whoever waits for it does not wait for what is queued later.
@@ -89,33 +90,79 @@ void Trainer::visit_progress(Any& p, Visit visit) {
   visit("finished", p.finished);
 }
 
+void Trainer::begin() { save_state(folder_.state(), *network_, optimiser_, saved_progress()); }
+
 void Trainer::restore() {
-  const auto saved = load_state(folder_.state(), *network_, optimiser_);
+  const auto saved = load_state(folder_.state(), *network_, optimiser_,
+                                [&](const Json& progress) { check_saved(progress); });
   visit_progress(progress_, [&](const char* name, auto& field) { saved.at(name).get_to(field); });
   schedule_.load(saved.at("schedule"));
-  if (!fs::exists(folder_.rows())) return;
+  if (fs::exists(folder_.rows())) restore_rows();
+}
+
+void Trainer::restore_rows() {
+  size_t torn = 0;
   // The rows are written first: those of epochs that the state does not know come again.
-  for (results::Row& row : results::read_rows(folder_.rows())) {
+  for (results::Row& row : results::read_rows_so_far(folder_.rows(), torn)) {
     if (row.value("epoch", int64_t{0}) <= progress_.epoch) rows_.push_back(std::move(row));
+  }
+  if (torn == 0) return;
+  results::write_rows(folder_.rows(), rows_);
+  if (events_.remark) {
+    events_.remark("cut off line " + std::to_string(torn) + " of " + folder_.rows().string() +
+                   ", which was not whole");
+  }
+}
+
+Json Trainer::saved_progress() const {
+  Json progress;
+  visit_progress(progress_, [&](const char* name, const auto& field) { progress[name] = field; });
+  progress["schedule"] = schedule_.state();
+  progress["config"] = run_identity(config_);
+  progress["data"] = {{"hash", data_.hash()},
+                      {"images", data_.split().count()},
+                      {"classes", data_.split().classes}};
+  return progress;
+}
+
+void Trainer::check_saved(const Json& progress) const {
+  const Json now = saved_progress();
+  for (const auto& [name, value] : now.items()) {
+    if (!progress.contains(name)) {
+      image::fail("train", folder_.state().string(), ": expected '", name, "', got none");
+    }
+  }
+  check_same_run(progress["config"], config_);
+  const auto described = [](const Json& data) {
+    return data["images"].dump() + " images of " + data["classes"].dump() +
+           " classes with the digest " + data["hash"].get<std::string>();
+  };
+  if (progress["data"] != now["data"]) {
+    image::fail("train", "expected the training data that the run began with, ",
+                described(progress["data"]), ", got ", described(now["data"]), " in ",
+                config_.data);
   }
 }
 
 // The state last: it alone says where the run is, and all else is then at least as new. A run
 // that goes on from an older state writes the same again.
 void Trainer::save() {
-  nlohmann::ordered_json progress;
-  visit_progress(progress_, [&](const char* name, const auto& field) { progress[name] = field; });
-  progress["schedule"] = schedule_.state();
   check_finite(*network_);
   save_model(folder_.model(), *network_, card());
   results::write_rows(folder_.rows(), rows_);
-  save_state(folder_.state(), *network_, optimiser_, progress);
+  save_state(folder_.state(), *network_, optimiser_, saved_progress());
 }
 
 ModelCard Trainer::card() const {
   const data::Dataset& dataset = data_.dataset();
-  return {config_.model, network_->options(), dataset.normalisation, dataset.name,
-          config_.loss,  dataset.class_names, progress_.epoch};
+  return {.model = config_.model,
+          .options = network_->options(),
+          .normalisation = dataset.normalisation,
+          .data = dataset.name,
+          .data_hash = data_.hash(),
+          .loss = config_.loss,
+          .class_names = data_.split().class_names,
+          .epoch = progress_.epoch};
 }
 
 // Replayed, gradients overwrite each other instead of adding up.

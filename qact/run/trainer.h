@@ -22,7 +22,9 @@ class Trainer {
  public:
   Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events);
 
-  // From the folder's state.
+  // Saves where a run begins, so that it can be resumed from then on.
+  void begin();
+  // From the folder's state. Throws where it is of other options or data.
   void restore();
   TrainResult run();
 
@@ -55,6 +57,9 @@ class Trainer {
   torch::Tensor loss_of(const models::Output& output, const torch::Tensor& labels,
                         core::Random random) const;
   [[noreturn]] void stop_at(const Batch& batch, double loss);
+  nlohmann::ordered_json saved_progress() const;
+  void check_saved(const nlohmann::ordered_json& progress) const;
+  void restore_rows();
   void save();
   ModelCard card() const;
   int64_t steps_done() const { return progress_.epoch * steps_ + progress_.step; }

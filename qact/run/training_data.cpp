@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "qact/core/random.h"
+#include "qact/data/digest.h"
 #include "qact/image/fail.h"
 #include "qact/losses/balanced_order.h"
 
@@ -86,6 +87,7 @@ TrainingData::TrainingData(const TrainConfig& config, bool balanced)
       balanced_(balanced),
       opened_(open(config)),
       split_(opened_.read({})),
+      hash_(data::digest_of(split_)),
       indices_(hold_out(split_.count(), config.validation, config.split_seed)),
       batch_size_(balanced ? config.batch_size / classes_in_batch() * classes_in_batch()
                            : config.batch_size) {

@@ -51,6 +51,7 @@ class TrainingData {
 
   const data::Dataset& dataset() const { return opened_.dataset; }
   const data::Split& split() const { return split_; }
+  const std::string& hash() const { return hash_; }  // data::digest_of it
   int64_t images() const { return static_cast<int64_t>(indices_.train.size()); }
   int64_t validation_images() const { return static_cast<int64_t>(indices_.validation.size()); }
   int64_t batch_size() const { return batch_size_; }
@@ -74,6 +75,7 @@ class TrainingData {
   const bool balanced_;
   const data::Opened opened_;
   const data::Split split_;
+  const std::string hash_;
   const Holdout indices_;
   const int64_t batch_size_;
   std::optional<Feed> augmented_;

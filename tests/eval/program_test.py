@@ -196,6 +196,7 @@ class EvalProgram(unittest.TestCase):
         self.assertEqual([row["file"] for row in table],
                          [str(pictures / f"{label}.png") for label in range(3)])
         self.assertEqual([row["class"] for row in table], ["0", "1", "2"])
+        self.assertEqual([row["label"] for row in table], ["0", "1", "2"])
         self.assertGreater(float(table[0]["probability"]), float(table[0]["probability_2"]))
 
         (pictures / "broken.png").write_bytes(png(band(noise, 0), SIDE)[:60])
@@ -205,7 +206,7 @@ class EvalProgram(unittest.TestCase):
         self.assertIn("skipped", done.stderr)
         self.assertIn("broken.png", done.stderr)
         found = json.loads(done.stdout)
-        self.assertEqual([p["class"] for p in found], ["0", "1", "2"])
+        self.assertEqual([(p["class"], p["label"]) for p in found], [("0", 0), ("1", 1), ("2", 2)])
         self.assertEqual(len(found[0]["top"]), 1)
 
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <functional>
 
@@ -32,14 +33,37 @@ TEST(TrainConfig, NamesWhatIsWrongInAFile) {
   expect_in("run.json: expected 'lr', got none",
             message_of([&] { train_config(json, "run.json"); }));
   json = to_json({});
-  json.erase("cuda-graph");  // of a run from before there was one
-  EXPECT_EQ(train_config(json, "x").cuda_graph, "auto");
-  json = to_json({});
-  json["lr"] = "fast";
-  expect_in("a value for 'lr', got \"fast\"", message_of([&] { train_config(json, "x"); }));
+  json.erase("cuda-graph");
+  expect_in("x: expected 'cuda-graph', got none", message_of([&] { train_config(json, "x"); }));
   json = to_json({});
   json["extra"] = 1;
-  expect_in("options, got", message_of([&] { train_config(json, "x"); }));
+  expect_in("x: expected the options of a run alone, got 'extra'",
+            message_of([&] { train_config(json, "x"); }));
+}
+
+// Nothing is converted: a share of an epoch is not none, and no seed is below 0.
+TEST(TrainConfig, NamesValuesOfAnotherType) {
+  using Json = nlohmann::ordered_json;
+  const struct {
+    const char *name, *value, *expected;
+  } cases[] = {
+      {"lr", "\"fast\"", "a number for 'lr'"},
+      {"lr", "null", "a number for 'lr'"},
+      {"epochs", "1.5", "a whole number for 'epochs'"},
+      {"epochs", "true", "a whole number for 'epochs'"},
+      {"epochs", "18446744073709551615", "a whole number for 'epochs'"},
+      {"seed", "-1", "a whole number of 0 or more for 'seed'"},
+      {"nesterov", "1", "true or false for 'nesterov'"},
+      {"model", "3", "a text for 'model'"},
+      {"lr-steps", "[1,2.5]", "a list of whole numbers for 'lr-steps'"},
+      {"lr-steps", "7", "a list of whole numbers for 'lr-steps'"},
+  };
+  for (const auto& each : cases) {
+    Json json = to_json({});
+    json[each.name] = Json::parse(each.value);
+    EXPECT_EQ(message_of([&] { train_config(json, "x"); }),
+              std::string("[train] x: expected ") + each.expected + ", got " + each.value);
+  }
 }
 
 TEST(TrainConfig, SaysWhatAFolderIsThatIsNoRuns) {
@@ -77,13 +101,24 @@ TEST(TrainConfig, RefusesValues) {
       {[](TrainConfig& c) { c.norm = "layer"; }, "--norm one of batch, group, got 'layer'"},
       {[](TrainConfig& c) { c.loss = "hinge"; }, "--loss one of cross-entropy"},
       {[](TrainConfig& c) { c.amp = "fp16"; }, "--amp one of none, bf16, got 'fp16'"},
+      {[](TrainConfig& c) { c.lr = NAN; }, "--lr within [0.0,1000000.0], got nan"},
+      {[](TrainConfig& c) { c.lr = -INFINITY; }, "--lr within [0.0,1000000.0], got -inf"},
+      {[](TrainConfig& c) { c.epochs = 0; }, "--epochs within [1,1099511627776], got 0"},
+      {[](TrainConfig& c) { c.epochs = -3; }, "--epochs within [1,1099511627776], got -3"},
+      {[](TrainConfig& c) { c.batch_size = 1; }, "--batch-size within [2,1099511627776], got 1"},
+      {[](TrainConfig& c) { c.margin = NAN; }, "--margin within [0.0,1000000.0], got nan"},
+      {[](TrainConfig& c) { c.watershed_seeds = 0; }, "--watershed-seeds within [1,"},
+      {[](TrainConfig& c) { c.early_stages = -1; }, "--early-stages within [0,"},
       {[](TrainConfig& c) { c.device = "cuda:x"; }, "--device cpu, cuda or cuda:N, got 'cuda:x'"},
       {[](TrainConfig& c) { c.classifiers = "yes"; }, "--classifiers one of auto, on, off"},
       {[](TrainConfig& c) { c.opt = "lion"; }, "--opt one of sgd, adam, got 'lion'"},
       {[](TrainConfig& c) { c.augment = "cutout"; }, "--augment one of"},
       {[](TrainConfig& c) { c.lr_scheduler = "warm"; }, "--lr-scheduler one of"},
       {[](TrainConfig& c) { c.eval_mode = "prior"; }, "--eval-mode one of"},
-      {[](TrainConfig& c) { c.lr_steps = {3, 2}; }, "--lr-steps in ascending order, got [3,2]"},
+      {[](TrainConfig& c) {
+         c.lr_steps = {3, 2};
+       },
+       "--lr-steps in ascending order, got [3,2]"},
       {[](TrainConfig& c) { c.nesterov = true, c.momentum = 0; }, "--momentum above 0"},
       {[](TrainConfig& c) { c.lr_scheduler = "plateau", c.validation = 0; }, "--validation above"},
       {[](TrainConfig& c) { c.early_stopping = 0.1, c.validation = 0; }, "--validation above"},
@@ -112,9 +147,10 @@ TEST(TrainConfig, AnotherRunIsTold) {
   now.workers = 7;
   now.data_dir = "elsewhere";
   now.save_every = 3;
-  EXPECT_NO_THROW(check_same_run(saved, now));
+  EXPECT_NO_THROW(check_same_run(run_identity(saved), now));
   now.lr = 0.7;
-  expect_in("--lr as the run began, 0.1, got 0.7", message_of([&] { check_same_run(saved, now); }));
+  expect_in("--lr as the run began, 0.1, got 0.7",
+            message_of([&] { check_same_run(run_identity(saved), now); }));
 }
 
 }  // namespace

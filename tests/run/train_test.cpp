@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "qact/data/dataset.h"
+#include "qact/data/digest.h"
 #include "qact/run/model_file.h"
 #include "tests/run/message.h"
 #include "tests/run/train_folder.h"
@@ -49,7 +51,7 @@ TEST(Train, GoesOnFromEveryStepBitForBit) {
     int starts = 0;
     do {
       calls = 2 + starts % 2;
-      result = train(config, run, true, stop_after(&calls));
+      result = train(config, run, /*resume=*/starts > 0, stop_after(&calls));
       ASSERT_LT(++starts, 2 * all) << each.name;
     } while (result.interrupted);
     EXPECT_GT(starts, all / 4);
@@ -93,6 +95,7 @@ TEST(Train, LearnsAndLeavesAModelThatCanBeUsed) {
   EXPECT_EQ(model.card.options.channels, 1);
   EXPECT_EQ(model.card.options.image_size, 16);
   EXPECT_EQ(model.card.data, "data");
+  EXPECT_EQ(model.card.data_hash, data::digest_of(data::open_dataset(config.data, "").read({})));
   EXPECT_EQ(model.card.epoch, result.best_epoch);
   ASSERT_EQ(model.card.normalisation.mean.size(), 1u);
   EXPECT_GT(model.card.normalisation.std[0], 0);
@@ -128,6 +131,7 @@ TEST(Train, NoBatchIsOneImageAlone) {
   for (const auto& [images, batch_size, validation] :
        {Few{57, 8, 0}, {2, 2, 0}, {3, 2, 0}, {6, 2, 0.5}, {10, 3, 0.2}}) {
     write_bands(scratch.path / "data", "train", images);
+    write_bands(scratch.path / "data", "t10k", 2);
     config.batch_size = batch_size;
     config.validation = validation;
     const RunFolder run = scratch.run(std::to_string(images));
@@ -170,7 +174,7 @@ TEST(Train, ALossThatIsNotFiniteNamesStepAndLayer) {
   const std::string message = message_of([&] { train(config, scratch.run("run"), false); });
   expect_in("[train] expected a finite loss, got ", message);
   expect_in(" (epoch 1): the first output that is not finite is that of layer fc", message);
-  EXPECT_FALSE(fs::exists(scratch.run("run").state()));
+  EXPECT_FALSE(fs::exists(scratch.run("run").model()));
 }
 
 // Rounding, and no more, tells them from float32 in the usual layout.
@@ -200,7 +204,7 @@ TEST(Train, CheckpointedActivationsGiveTheSameWeights) {
   train(config, scratch.run("kept"), false);
   config.checkpoint_activations = true;
   train(config, scratch.run("recomputed"), false);
-  EXPECT_TRUE(contents(scratch.run("kept").state()) == contents(scratch.run("recomputed").state()));
+  EXPECT_TRUE(contents(scratch.run("kept").model()) == contents(scratch.run("recomputed").model()));
 }
 
 TEST(Train, OneProcessAtATime) {

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -89,11 +90,22 @@ class TrainProgram(unittest.TestCase):
 
     def test_wrong_use(self):
         (self.folder / "own.toml").write_text("learning = 1\n")
+        (self.folder / "type.toml").write_text("epochs = 1.5\n")
         for words, message in (
                 ([], "--output"),
                 (["--output", "x", "--model", "nothing"], "--model one of densenet"),
                 (["--output", "x", "--activation", "gelu"], "--activation one of qact"),
                 (["--output", "x", "--opt", "lion"], "--opt one of sgd, adam, got 'lion'"),
+                (["--output", "x", "--seed", "-1"],
+                 "--seed: expected a whole number of 0 or more, of 64 bits, got -1"),
+                (["--output", "x", "--epochs", "9223372036854775808"],
+                 "--epochs: expected a whole number of 64 bits, got 9223372036854775808"),
+                (["--output", "x", "--batch-size", "010"],
+                 "--batch-size: expected a whole number of 64 bits, got 010"),
+                (["--output", "x", "--lr", "nan"], "--lr within [0.0,1000000.0], got nan"),
+                (["--output", "x", "--epochs", "0"], "--epochs within [1,1099511627776], got 0"),
+                (["--output", "x", "--config", str(self.folder / "type.toml")],
+                 "--epochs: expected a whole number of 64 bits, got 1.5"),
                 (["--output", "x", "--config", str(self.folder / "own.toml")], "learning")):
             done = subprocess.run([PROGRAM, "train", *words], capture_output=True, text=True,
                                   timeout=60)
@@ -103,6 +115,19 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("at least 1000 training images", done.stderr)
         self.assertFalse((self.folder / "run").exists())
+
+    def test_data_that_were_not_fetched_are_told(self):
+        done = self.train("run", "--data", "mnist", "--data-dir", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("got nothing there: `qact data fetch mnist` gets it", done.stderr)
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_resume_needs_a_run(self):
+        done = self.train("mistyped", "--resume")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a run to resume in", done.stderr)
+        self.assertIn("got no such folder", done.stderr)
+        self.assertFalse((self.folder / "mistyped").exists())
 
     def test_resume_keeps_the_configuration(self):
         self.assertEqual(self.train("run", *self.quick).returncode, 0)
@@ -114,6 +139,19 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(other.returncode, 2, other)
         self.assertIn("--lr as the run began, 0.01, got 0.3", other.stdout + other.stderr)
 
+        rows = self.folder / "run" / "train.jsonl"
+        whole = rows.read_bytes()
+        rows.write_bytes(whole + b'{"kind":"ep')
+        cut = self.train("run", "--resume")
+        self.assertEqual((cut.returncode, cut.stderr),
+                         (0, f"qact: cut off line 4 of {rows}, which was not whole\n"))
+        self.assertEqual(rows.read_bytes(), whole)
+        write_bands(self.folder / "data", "train", 147)
+        fewer = self.train("run", "--resume")
+        self.assertEqual(fewer.returncode, 1)
+        self.assertRegex(fewer.stderr, r"that the run began with, 150 images of 3 classes with the "
+                                       r"digest [0-9a-f]{16}, got 147 images of 3 classes")
+
     def test_goes_on_after_kills_at_any_moment(self):
         start = time.monotonic()
         self.assertEqual(self.train("whole", *self.quick, "--save-every", "2").returncode, 0)
@@ -123,8 +161,10 @@ class TrainProgram(unittest.TestCase):
         attempts = 0
         while killed < KILLS and attempts < 20 * KILLS:
             attempts += 1
+            begun = (self.folder / "killed" / "config.json").exists()
             process = subprocess.Popen(
-                self.command("killed", *self.quick, "--save-every", "2", "--resume"),
+                self.command("killed", *self.quick, "--save-every", "2",
+                             *(["--resume"] if begun else [])),
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             time.sleep(moments.uniform(0, whole))
             process.kill()
@@ -133,10 +173,11 @@ class TrainProgram(unittest.TestCase):
             self.assertIn(process.returncode, (0, -signal.SIGKILL), message)
             if process.returncode == 0:  # finished: start over
                 self.assertEqual(self.weights("killed"), self.weights("whole"))
-                (self.folder / "killed" / "config.json").unlink()
-                (self.folder / "killed" / "state.safetensors").unlink()
+                shutil.rmtree(self.folder / "killed")
         self.assertEqual(killed, KILLS)
-        done = self.train("killed", *self.quick, "--save-every", "2", "--resume")
+        begun = (self.folder / "killed" / "config.json").exists()
+        done = self.train("killed", *self.quick, "--save-every", "2",
+                          *(["--resume"] if begun else []))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.weights("killed"), self.weights("whole"))
         self.assertEqual(len(list((self.folder / "killed").iterdir())), 6)
