@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/interrupt.h"
+#include "cli/whole_number.h"
 
 namespace {
 
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
   qact::cli::setup_toy(app);
   qact::cli::setup_train(app);
   qact::cli::end_on_signals();
+  qact::cli::check_whole_numbers(app);
   const int status = parse_and_run(app, argc, argv);
   return output_arrived(app) || status != 0 ? status : 1;
 }

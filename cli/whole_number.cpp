@@ -1,14 +1,26 @@
 #include "cli/whole_number.h"
 
+#include <charconv>
 #include <limits>
 
 namespace qact::cli {
 namespace {
 
-CLI::Validator whole_number(int64_t low, int64_t high, const std::string& range) {
+// All of the text, in plain digits: CLI11 takes 010 for 8, wraps -1 around where no sign fits, and
+// clips what does not fit 64 bits.
+template <class Number>
+bool parse(const std::string& text, Number& number) {
+  const size_t digits = text.find_first_not_of('-');
+  if (digits != std::string::npos && text[digits] == '0' && digits + 1 < text.size()) return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+template <class Number>
+CLI::Validator whole_number(Number low, Number high, const std::string& range) {
   const auto check = [=](const std::string& text) {
-    int64_t number = 0;
-    const bool good = CLI::detail::lexical_cast(text, number) && number >= low && number <= high;
+    Number number = 0;
+    const bool good = parse(text, number) && number >= low && number <= high;
     return good ? std::string() : "expected a whole number " + range + ", got " + text;
   };
   return CLI::Validator(check, /*validator_desc=*/"");
@@ -26,5 +38,17 @@ CLI::Validator between(int64_t low, int64_t high) {
 }
 
 CLI::Validator thread_count() { return between(0, 4096); }
+
+void check_whole_numbers(CLI::App& app) {
+  using Signed = std::numeric_limits<int64_t>;
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type == "INT") option->check(whole_number(Signed::min(), Signed::max(), "of 64 bits"));
+    if (type == "UINT") {
+      option->check(whole_number<uint64_t>(0, ~uint64_t{0}, "of 0 or more, of 64 bits"));
+    }
+  }
+  for (CLI::App* command : app.get_subcommands({})) check_whole_numbers(*command);
+}
 
 }  // namespace qact::cli
