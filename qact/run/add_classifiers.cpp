@@ -79,7 +79,7 @@ bool add_classifiers(const RunFolder& folder, const TrainConfig& config, Trainin
     if (config.classifiers == "off" || !fs::exists(path)) continue;
     const Model model = load_model(path);
     if (!wanted(config, data, model.network->features())) continue;
-    const bool there = !model.classifiers.empty() && !model.classifiers.is_one_set();
+    const bool there = !model.classifiers.empty();
     if (!there && model.card.epoch != last_epoch) {
       model.network->to(torch::Device(config.device));
       if (config.channels_last) model.network->use_channels_last();

@@ -8,7 +8,6 @@ namespace qact::run {
 namespace {
 
 const std::string kTracked = "classifier.tracked.", kBatch = "classifier.batch.";
-const std::string kEither = "classifier.";  // of older files
 
 torch::Tensor quantile_probabilities(nn::QuantileClassifier classifier, const torch::Tensor& x) {
   const bool stream = classifier->activation->options.eval_mode() == nn::ContextMode::stream;
@@ -123,8 +122,6 @@ safetensors::Tensors classifier_tensors(const FittedClassifiers& classifiers) {
 }
 
 FittedClassifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source) {
-  const Classifiers either = take_prefixed(tensors, kEither, source);
-  if (!either.empty()) return {either, either};
   FittedClassifiers out{take_prefixed(tensors, kTracked, source),
                         take_prefixed(tensors, kBatch, source)};
   if (out.tracked.empty() != out.batch.empty()) {

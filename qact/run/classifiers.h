@@ -33,8 +33,6 @@ struct FittedClassifiers {
   Classifiers tracked, batch;
 
   bool empty() const { return tracked.empty(); }
-  // Whether one set serves both, as in files of before there were two.
-  bool is_one_set() const { return !empty() && tracked.logistic.ptr() == batch.logistic.ptr(); }
   void to(torch::Device device);
   const Classifiers& for_mode(nn::ContextMode mode) const {
     return mode == nn::ContextMode::batch ? batch : tracked;
@@ -72,9 +70,8 @@ Classifiers fit_classifiers(const Embedded& train, const Embedded& held_out, int
                             const std::function<bool()>& go_on = {});
 
 // As tensors with names for a file, and back: classifier.MODE.quantile.weight, .bias and .context,
-// classifier.MODE.logistic.weight and .bias, for the MODEs tracked and batch; older files have one
-// set without a MODE, for both. Nothing of empty ones. take_classifiers removes what it reads from
-// `tensors`; `source` is for messages.
+// classifier.MODE.logistic.weight and .bias, for the MODEs tracked and batch. Nothing of empty
+// ones. take_classifiers removes what it reads from `tensors`; `source` is for messages.
 safetensors::Tensors classifier_tensors(const FittedClassifiers& classifiers);
 FittedClassifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source);
 

@@ -55,7 +55,10 @@ class Quantile {
         optimiser_(classifier_->parameters(), torch::optim::AdamOptions(kRate)) {
     const torch::NoGradGuard no_grad;
     const double deviation = 1 / std::sqrt(static_cast<double>(x.size(1)));
-    classifier_->linear->weight.copy_(deviation * torch::randn({classes, x.size(1)}, generator_));
+    const torch::Tensor drawn = deviation * torch::randn({classes, x.size(1)}, generator_);
+    // No gradient would move the weight of a feature that hardly moves: at 0, a shift of it later
+    // on does no harm.
+    classifier_->linear->weight.copy_(drawn * x.std(0, /*unbiased=*/false).cpu());
     classifier_->linear->bias.zero_();
     classifier_->to(x.device());
     classifier_->eval();
