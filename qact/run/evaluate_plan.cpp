@@ -23,6 +23,7 @@ results::Training training_of(const TrainConfig& config, const ModelCard& card,
                               const std::string& weights) {
   Row options = to_json(config);
   for (const char* name : kNotTraining) options.erase(name);
+  options["data-hash"] = card.data_hash;  // a folder keeps its name when its files change
   if (weights == "model" && config.early_stopping == 0) options["trained-epochs"] = card.epoch;
   return {options.dump()};
 }

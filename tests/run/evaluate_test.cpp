@@ -372,6 +372,14 @@ TEST(Evaluate, RowsSayWhatTheRunWasTrainedWith) {
   }
 }
 
+// A folder that was added to, or another one of the same name.
+TEST(Evaluate, TrainingImagesTellRunsApart) {
+  const TrainConfig config;
+  ModelCard one, other;
+  one.data_hash = "1", other.data_hash = "2";
+  EXPECT_NE(training_of(config, one, "best"), training_of(config, other, "best"));
+}
+
 // A run that is under way is not the run at its end; where the epoch is chosen, it is an outcome.
 TEST(Evaluate, EpochsTellLastWeightsApart) {
   TrainConfig config;
