@@ -38,7 +38,10 @@ struct Summary {
   Real low = 0;
   Real high = 0;
 
-  QACT_HD bool finite() const { return std::isfinite(mean) && std::isfinite(variance); }
+  // Differences of values are taken in Real, and have to be finite too.
+  QACT_HD bool finite() const {
+    return std::isfinite(mean) && std::isfinite(variance) && std::isfinite(high - low);
+  }
 };
 
 // t(x) = (x - origin) * scale; bin(x) = floor(t kept within [first, last]) + offset. Both

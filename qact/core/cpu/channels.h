@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -119,6 +120,28 @@ Summary<Real> finish_moments(const Moments<Real>& state, int64_t n, bool& imprec
   return out;
 }
 
+// The second look at a channel whose squares are beyond Real: slowly, in double. Every value adds
+// its share, so that nothing overflows but the variance itself.
+template <class Real>
+void summarise_widely(const TilePlan& plan, Strips<Real>& x, int64_t group, int64_t g,
+                      Summary<Real>& summary) {
+  const double n = static_cast<double>(summary.n), root = std::sqrt(n);
+  const auto add_up = [&](const auto& share) {
+    double sum = 0;
+    for (int64_t tile = 0; tile < plan.tiles; ++tile) {
+      const Real* strip = x.load(group, tile, g);
+      for (int64_t i = 0; i < plan.size(tile); ++i) sum += share(static_cast<double>(strip[i]));
+    }
+    return sum;
+  };
+  summary.mean = add_up([&](double v) { return v / n; });
+  if (!std::isfinite(summary.mean)) return;  // it holds a NaN
+  summary.variance = add_up([&](double v) {
+    const double d = (v - summary.mean) / root;
+    return d * d;
+  });
+}
+
 template <class Real>
 void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,
                int64_t group, std::vector<Summary<Real>>& summaries,
@@ -139,7 +162,13 @@ void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<
     for (int64_t b = 1; b < plan.blocks; ++b) add_moments(state[g], state[b * channels + g]);
     bool imprecise = false;
     summaries[g] = finish_moments(state[g], n, imprecise);
-    if (!imprecise || !summaries[g].finite()) continue;
+    if (!summaries[g].finite()) {
+      if (std::isfinite(summaries[g].high - summaries[g].low)) {
+        summarise_widely(plan, x, group, g, summaries[g]);
+      }
+      continue;
+    }
+    if (!imprecise) continue;
     start_moments(state[g], static_cast<Real>(summaries[g].mean));
     for (int64_t tile = 0; tile < plan.tiles; ++tile) {
       kernels.moments(x.load(group, tile, g), plan.size(tile), state[g]);

@@ -7,6 +7,7 @@
 // yhat is linear in the level k and xhat in x, so eight sums over the channel give every
 // mean, and dx is f times a linear function of dy and k, plus a linear function of x.
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "qact/core/cpu/channels.h"
@@ -50,13 +51,16 @@ class Backward {
   void run(int64_t group) {
     const int64_t first = plan_.first_channel(group), channels = plan_.channels_of(group);
     for (GradSums<Real>& sums : sums_) sums = {};
+    bool keeps_density = keeps_density_;
+    for (int64_t g = 0; g < channels; ++g) keeps_density &= exponent(first + g) == 0;
     const auto sum = [&](int64_t block, const TileRange& tiles, Strips<Real>& grad_y,
                          Strips<Real>& x) {
+      std::vector<Real> room;
       for_each_tile(plan_, tiles, {0, channels}, [&](int64_t tile, int64_t size, int64_t g) {
         Ahead next = x.ahead(group + 1, tile, g, kTensors);
         Ahead written = grad_x_.ahead(group, tile, g, kTensors);
-        Real* f = keeps_density_ ? grad_x_.open(group, tile, g) : nullptr;
-        kernels_.grad_sums(grad_y.load(group, tile, g), x.load(group, tile, g),
+        Real* f = keeps_density ? grad_x_.open(group, tile, g) : nullptr;
+        kernels_.grad_sums(grad_y.load(group, tile, g), in_units(x, group, tile, g, room),
                            level(first + g, tile), size, density(first + g),
                            sums_[block * plan_.group + g], f, next, written);
       });
@@ -67,11 +71,12 @@ class Backward {
         add_sums(sums_[g], sums_[(b - QACT_MUTANT("grad_sums_block")) * plan_.group + g]);
       maps_[g] = solve(first + g, sums_[g]);
     }
-    if (keeps_density_) return write_runs(group);
+    if (keeps_density) return write_runs(group);
     const auto write = [&](int64_t, const TileRange& tiles, Strips<Real>& grad_y, Strips<Real>& x,
                            Strips<Real>& grad_x) {
+      std::vector<Real> room;
       for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
-        write_tile(group, tile, grad_y, x, grad_x);
+        write_tile(group, tile, grad_y, x, grad_x, room);
       }
     };
     for_each_block(plan_, execution_, write, grad_y_, x_, grad_x_);
@@ -89,11 +94,11 @@ class Backward {
   }
 
   void write_tile(int64_t group, int64_t tile, Strips<Real>& grad_y, Strips<Real>& x,
-                  Strips<Real>& grad_x) {
+                  Strips<Real>& grad_x, std::vector<Real>& room) {
     const int64_t first = plan_.first_channel(group);
     for (int64_t g = 0; g < plan_.channels_of(group); ++g) {
       Ahead next = grad_y.ahead(group + 1, tile, g, kTensors);
-      kernels_.grad_apply(grad_y.load(group, tile, g), x.load(group, tile, g),
+      kernels_.grad_apply(grad_y.load(group, tile, g), in_units(x, group, tile, g, room),
                           level(first + g, tile), plan_.size(tile), density(first + g), maps_[g],
                           grad_x.open(group, tile, g), next);
     }
@@ -102,14 +107,37 @@ class Backward {
 
   static constexpr int64_t kTensors = 5;  // three in use and two asked for ahead
 
-  const LayerStats& stats(int64_t c) const {
-    return reinterpret_cast<const LayerStats*>(call_.stats)[c];
+  // Far beyond what any network has, float sums of d overflow, and 1 / variance is 0: such a
+  // channel is taken in units of 2^exponent.
+  int exponent(int64_t c) const {
+    constexpr double kFar = 0x1p64;
+    const double variance = reinterpret_cast<const LayerStats*>(call_.stats)[c].var_in;
+    if (std::is_same_v<Real, double> || !(variance > kFar) || std::isinf(variance)) return 0;
+    return std::ilogb(variance) / 2;
+  }
+  LayerStats stats(int64_t c) const {
+    LayerStats out = reinterpret_cast<const LayerStats*>(call_.stats)[c];
+    const int e = exponent(c);
+    if (e == 0) return out;
+    out.mean_in = std::ldexp(out.mean_in, -e);
+    out.var_in = std::ldexp(out.var_in, -2 * e);
+    out.density_scale = std::ldexp(out.density_scale, e);
+    return out;
+  }
+  const Real* in_units(Strips<Real>& x, int64_t group, int64_t tile, int64_t g,
+                       std::vector<Real>& room) const {
+    const Real* strip = x.load(group, tile, g);
+    const int e = exponent(plan_.first_channel(group) + g);
+    if (e == 0) return strip;
+    room.resize(plan_.size(tile));
+    for (size_t i = 0; i < room.size(); ++i) room[i] = std::ldexp(strip[i], -e);
+    return room.data();
   }
   const uint8_t* level(int64_t c, int64_t tile) const {
     return call_.level + c * plan_.shape.context_size() + plan_.start(tile);
   }
   DensityLookup<Real> density(int64_t c) const {
-    const LayerStats& s = stats(c);
+    const LayerStats s = stats(c);
     const Real centre = static_cast<Real>(s.mean_in);
     const double rest = static_cast<double>(centre) - s.mean_in;
     return {call_.density + c * kDensityNodes, centre, static_cast<Real>(s.density_scale),
@@ -118,10 +146,11 @@ class Backward {
   }
 
   GradMap<Real> solve(int64_t c, const GradSums<Real>& sums) const {
-    const LayerStats& s = stats(c);
+    const LayerStats s = stats(c);
+    const int e = exponent(c);
     const double n = static_cast<double>(plan_.shape.context_size());
     const double g1 = call_.weight_in.at(c, 1.0), g2 = call_.weight_out.at(c, 1.0);
-    const double inv1 = 1 / std::sqrt(s.var_in + call_.eps);
+    const double inv1 = 1 / std::sqrt(s.var_in + std::ldexp(call_.eps, -2 * e));
     const double inv2 = 1 / std::sqrt(s.var_out + call_.eps);
     // xhat = (d + rest) * inv1, d = x - centre; yhat = k * slope + level0.
     const Real centre = static_cast<Real>(s.mean_in);
@@ -152,7 +181,7 @@ class Backward {
     affine[2] = n * dy_yhat;
     affine[3] = (n - QACT_MUTANT("grad_bias_out_n")) * dy;
 
-    const double inner = g1 * inv1, both = inner * g2 * inv2 * unit;
+    const double inner = std::ldexp(g1 * inv1, -e), both = inner * g2 * inv2 * unit;
     return {static_cast<Real>(both),
             static_cast<Real>(-both * slope * dy_yhat),
             static_cast<Real>(-both * (dy + level0 * dy_yhat)),
