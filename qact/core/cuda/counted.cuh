@@ -5,21 +5,6 @@
 
 namespace qact::core::cuda {
 
-template <class T>
-__device__ inline Partial summarise_block(const Values<T>& values, Partial* shared) {
-  const float shift = shift_of(values[0]);
-  Partial all;
-  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) {
-    const float v = values[i];
-    const double d = v - shift;
-    all.widen(v);
-    all.count(v);
-    all.sum += d;
-    all.square += d * d;
-  }
-  return merge_block(all, shared);
-}
-
 // Up to kCounted values: thread i ranks value i.
 inline constexpr int kCounted = 256;
 

@@ -187,13 +187,19 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   let_next_start();
   if (threadIdx.x == 0) plan = plans[channel];
   __syncthreads();
+  values.data += channel * channel_stride;
+  if (plan.again) {
+    plan_again(values, call, channel, reinterpret_cast<Partial*>(memory), plan);
+    // It was counted by other bins.
+    if (threadIdx.x == 0 && plan.how == kBinned && plan.bins.bins > 1) plan.how = kExact;
+    __syncthreads();
+  }
   if (kNodes == kDensityNodes && solves_quickly(plan, call.quantile)) {
     if (solve_quickly(team, call, plan, counts, values.n, channel, space.quick, maps[channel])) {
       return;
     }
     __syncthreads();
   }
-  values.data += channel * channel_stride;
   if (threadIdx.x == 0) space.slow.plan = plan;
   if (plan.how == kBinned) {
     merge_counts(counts, channel, Limit::kBins, space.slow.before);

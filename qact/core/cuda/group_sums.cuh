@@ -13,7 +13,8 @@ struct GroupSums {
   uint32_t low[kWarps][kGroup], high[kWarps][kGroup];
   float shift[kGroup];
 
-  // A channel's part that the block has, by a warp. What is not finite shows in the sums.
+  // A channel's part that the block has, by a warp. What floats cannot hold shows in the sums, and
+  // is looked at again.
   __device__ Partial of(int g) const {
     const int lane = threadIdx.x % kWarp;
     Partial all;

@@ -24,7 +24,14 @@ struct Partial {
     nans += isnan(x);
     infinite += isinf(x);
   }
-  // A few values, of which floats can hold the sums. What is not finite shows in the squares.
+  __device__ void add_widely(float x, float shift) {
+    const double d = static_cast<double>(x) - shift;
+    widen(x);
+    count(x);
+    sum += d;
+    square += d * d;
+  }
+  // A few values, of which floats can hold the sums. Where they cannot, it shows in the squares.
   template <int kCount>
   __device__ void add(const float (&x)[kCount], float shift) {
     float sums = 0, squares = 0;
@@ -35,11 +42,13 @@ struct Partial {
       sums += d;
       squares += d * d;
     }
-    sum += sums;
-    square += squares;
-    if (isfinite(squares)) return;
+    if (isfinite(squares)) {
+      sum += sums;
+      square += squares;
+      return;
+    }
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) count(x[i]);
+    for (int i = 0; i < kCount; ++i) add_widely(x[i], shift);
   }
   __device__ static Partial merge(const Partial& a, const Partial& b) {
     Partial out;
@@ -65,6 +74,7 @@ struct ChannelPlan {
   int64_t values;  // that are not NaN
   How how;
   int32_t exact;  // binned: a bin in which the level changes is ranked value by value
+  int32_t again;  // the sums told too little, and must be taken in double
 };
 
 // A norm's own numbers of one channel.
@@ -102,6 +112,10 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
   plan.summary.low = all.low;
   plan.summary.high = all.high;
   plan.values = static_cast<int64_t>(n) - all.nans;
+  constexpr double kTooFar = 0.01;  // of the second moment must remain, as on CPU
+  const double second = all.square * share;
+  plan.again = norm_in.present && all.nans == 0 && all.infinite == 0 &&
+               !(isfinite(second) && plan.summary.variance >= kTooFar * second);
   const bool finite = all.nans == 0 && all.infinite == 0 && plan.summary.finite();
   plan.norm = {};
   if (norm_in.present) {

@@ -15,7 +15,8 @@ namespace qact::core::cuda {
 inline constexpr int kHeavyLevel = 255;  // in place of a level: the bin is too heavy to tell
 
 __device__ inline bool solves_quickly(const ChannelPlan& plan, const Quantile& quantile) {
-  return plan.how == kBinned && !plan.exact && plan.bins.bins > 1 && quantile.levels < kHeavyLevel;
+  return plan.how == kBinned && !plan.again && !plan.exact && plan.bins.bins > 1 &&
+         quantile.levels < kHeavyLevel;
 }
 
 // How ranks become levels on one side of 0.

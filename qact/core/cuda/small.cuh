@@ -143,14 +143,19 @@ __device__ inline void write_group(const Share& share, const SmallCall<T>& call,
 // Any channel: settled by one block, which gives the others of a cluster its map.
 template <int kBlocks, int kBlock, class T, class Slow>
 __device__ __noinline__ void solve_slowly(const SmallCall<T>& call, const SolveCall& solve,
-                                          uint32_t channel, const ChannelPlan& plan, Range range,
+                                          uint32_t channel, const ChannelPlan& planned, Range range,
                                           Slow& space) {
   using Blocks = Cluster<kBlocks>;
   Values<T> values = call.x;
   values.data += channel * call.channel_stride;
   if (Blocks::rank() == 0) {
-    if (threadIdx.x == 0) space.solve.plan = plan;
+    if (threadIdx.x == 0) space.solve.plan = planned;
+    __syncthreads();
     uint32_t* counts = space.solve.before;
+    const ChannelPlan& plan = space.solve.plan;
+    if (planned.again) {
+      plan_again(values, solve, channel, reinterpret_cast<Partial*>(counts), space.solve.plan);
+    }
     if (plan.how == kBinned) {
       for (int i = threadIdx.x; i <= plan.bins.bins; i += kBlock) counts[i] = 0;
       __syncthreads();

@@ -12,6 +12,30 @@
 
 namespace qact::core::cuda {
 
+// The sums of one channel in double, by a block.
+template <class T>
+__device__ inline Partial summarise_block(const Values<T>& values, Partial* shared) {
+  const float shift = shift_of(values[0]);
+  Partial all;
+  for (uint32_t i = threadIdx.x; i < values.n; i += blockDim.x) all.add_widely(values[i], shift);
+  return merge_block(all, shared);
+}
+
+// The second look at a channel whose sums about its first value told too little: a plan from better
+// ones, for the block. `shared` holds a Partial of each warp.
+template <class T>
+__device__ __noinline__ void plan_again(const Values<T>& values, const SolveCall& call,
+                                        uint32_t channel, Partial* shared, ChannelPlan& plan) {
+  const Partial all = summarise_block(values, shared);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    plan = make_plan(all, shift_of(values[0]), values.n, call.norm_in, call.norm_in.of(channel),
+                     call.quantile);
+    plan.again = false;
+  }
+  __syncthreads();
+}
+
 // What a table of density is made in; kMost: its nodes.
 template <class Limit, int kMost>
 struct TableSpace {
