@@ -4,8 +4,9 @@ BUILD := build
 SANITIZED := $(BUILD)/sanitized
 MUTANTS := $(BUILD)/mutants
 THREADS := $(shell nproc)
-# Programs that run side by side have one core each: more threads would wait for each other.
-SIDE_BY_SIDE := OMP_NUM_THREADS=1
+# Programs that run side by side have one core each: more threads would wait for each other, and
+# those that a test asks for must not spin meanwhile.
+SIDE_BY_SIDE := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
 .PHONY: help demo test bench build setup sanitize sanitized mutants mutants-cuda clean
 
