@@ -1,6 +1,7 @@
 #include "qact/report/labels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -132,7 +133,10 @@ std::string activation_name(const std::string& activation) {
 std::string mode_name(const Setting& setting) {
   const size_t at = index_in(modes(), setting.mode);
   std::string name = at == modes().size() ? setting.mode : modes()[at].written;
-  if (setting.prior) name += " of " + nlohmann::json(*setting.prior).dump();
+  if (setting.prior) {
+    const double prior = *setting.prior;
+    name += " of " + (prior == std::floor(prior) ? fixed(prior, 0) : Json(prior).dump());
+  }
   return name;
 }
 

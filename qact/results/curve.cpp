@@ -41,11 +41,12 @@ int64_t images_shown(const Curve& curve) {
 }
 
 // Whether nothing but the number of images differs. Without a row of frost, textures are unknown.
-bool differ_in_images(Setting a, Setting b) {
+bool differ_in_images(const Setting& a, const Setting& b) {
   if (a.limit == b.limit) return false;
-  if (!a.frost || !b.frost) a.frost = b.frost = std::nullopt;
-  a.limit = b.limit;
-  return a == b;
+  Setting other = b;
+  other.limit = a.limit;
+  if (!a.frost || !b.frost) other.frost = a.frost;
+  return a == other;
 }
 
 // More images in all; where that is equal, all images of the set, or else the greater limit.
