@@ -146,6 +146,8 @@ void run_eval(const EvalCommand& eval) {
   std::vector<run::EvaluateSummary> summaries;
   std::vector<std::string> names;
   size_t made = 0, kept = 0;
+  // A mistyped name is better known now than after hours.
+  for (const std::string& name : eval.runs) run::expect_in_run(run::RunFolder{name}.config());
   for (const std::string& name : eval.runs) {
     const run::EvaluateResult result = evaluate_run(eval, name, guard);
     if (!result.remark.empty()) {
@@ -188,8 +190,10 @@ void add_data_options(CLI::App& command, run::EvaluateOptions& o) {
                      "without: distortions are made on the fly");
   command.add_option("--frost-textures", o.frost,
                      "Folder of the published frost pictures; without: procedural ones");
-  command.add_option("--data-seed", o.data_seed, "Of the distortions and augmented copies");
-  command.add_option("--limit", o.limit, "Only the first so many test images; 0: all");
+  command.add_option("--data-seed", o.data_seed, "Of the distortions and augmented copies")
+      ->check(at_least(0));
+  command.add_option("--limit", o.limit, "Only the first so many test images; 0: all")
+      ->check(at_least(0));
 }
 
 }  // namespace
@@ -215,16 +219,20 @@ void setup_eval(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--severities", o.severities, "From 0, the clean images, to 5")
       ->delimiter(',');
-  command->add_option("--batch-size", o.inference.batch_size,
-                      "Images in a batch; a remainder joins the last one");
+  command
+      ->add_option("--batch-size", o.inference.batch_size,
+                   "Images in a batch; a remainder joins the last one")
+      ->check(at_least(1));
   command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
   command->add_option("--momentum", o.inference.momentum, "Of stream");
-  command->add_option("--copies", o.inference.copies, "Augmented copies of an image in augment");
+  command->add_option("--copies", o.inference.copies, "Augmented copies of an image in augment")
+      ->check(at_least(1));
   add_data_options(*command, o);
   command->add_flag("--pictures", o.pictures, "Also t-SNE and histograms of one distortion");
   command->add_option("--picture-distortion", o.picture_distortion,
                       "Of --pictures; without: the first one evaluated");
-  command->add_option("--picture-samples", o.picture_samples, "Images of each severity there");
+  command->add_option("--picture-samples", o.picture_samples, "Images of each severity there")
+      ->check(at_least(1));
   command->add_option("--weights", o.weights, "model (the last epoch's) or best (by validation)");
   command->add_option("--device", o.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_option("--threads", o.threads, "Jobs at a time; 0: one per core")

@@ -14,8 +14,7 @@ volatile std::sig_atomic_t terminal_ = 0;
 void on_signal(int number) { signal_ = number; }
 
 void end_now(int number) {
-  constexpr char kText[] =
-      "\r\033[Kqact: interrupted: nothing was written, and the same command starts anew\n";
+  constexpr char kText[] = "\r\033[Kqact: interrupted: the same command starts anew\n";
   constexpr size_t kClear = 4;  // characters that clear a progress bar
   const size_t from = terminal_ != 0 ? 0 : kClear;
   [[maybe_unused]] const ssize_t written =

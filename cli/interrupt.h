@@ -4,8 +4,8 @@
 
 namespace qact::cli {
 
-// From now on either signal ends the program at once, with a message. For all that writes nothing
-// before it is done; what does has an InterruptGuard.
+// From now on either signal ends the program at once, with a message. For all that writes no
+// file before it is done; what does has an InterruptGuard.
 void end_on_signals();
 
 // Ctrl-C as a question that a long run asks itself, so that it can end tidily. While one lives,

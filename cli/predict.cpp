@@ -12,6 +12,7 @@
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/whole_number.h"
+#include "qact/run/device.h"
 #include "qact/run/run_folder.h"
 
 namespace qact::cli {
@@ -84,6 +85,7 @@ run::Model read_model(const std::string& path) {
 }
 
 void run_predict(const PredictCommand& command) {
+  run::check_device("predict", command.device);
   const auto pictures = find_pictures(command.pictures);
   run::Model model = read_model(command.model);
   model.network->to(torch::Device(command.device));
@@ -133,14 +135,17 @@ void setup_predict(CLI::App& app) {
   command->add_option("--mode", o.inference.mode,
                       "Whose statistics and contexts: tracked, batch, prior, stream, augment, "
                       "dataset");
-  command->add_option("--batch-size", o.inference.batch_size,
-                      "Pictures in a batch; a remainder joins the last one");
+  command
+      ->add_option("--batch-size", o.inference.batch_size,
+                   "Pictures in a batch; a remainder joins the last one")
+      ->check(at_least(1));
   command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
   command->add_option("--momentum", o.inference.momentum, "Of stream");
-  command->add_option("--copies", o.inference.copies, "Augmented copies of a picture in augment");
+  command->add_option("--copies", o.inference.copies, "Augmented copies of a picture in augment")
+      ->check(at_least(1));
   command->add_flag("--flip", o.inference.augmentation.flip,
                     "Mirror half of the copies, as training with crop-flip does");
-  command->add_option("--seed", o.inference.seed, "Of the copies");
+  command->add_option("--seed", o.inference.seed, "Of the copies")->check(at_least(0));
   command->add_option("--classifier", o.classifier,
                       "head, quantile or logistic; without: the first that the model has");
   command->add_option("--top", o.top, "Classes to print for each picture")->check(at_least(1));

@@ -8,6 +8,7 @@
 #include "qact/corrupt/corrupt.h"
 #include "qact/data/digest.h"
 #include "qact/image/fail.h"
+#include "qact/run/device.h"
 #include "qact/run/evaluate_models.h"
 #include "qact/run/evaluate_pictures.h"
 #include "qact/run/evaluate_plan.h"
@@ -71,6 +72,7 @@ TestImages open_images(const EvaluateOptions& o, const Subject& subject) {
 // What is left to the run named: its classifiers, the distortions of its images' size, and of
 // these the one to picture. Throws where some cannot be had, before anything is written.
 EvaluateOptions resolved(EvaluateOptions o, const Subject& subject, const TestImages& images) {
+  check_size(subject.card.options, images.size());
   o.classifiers = subject.classifiers;
   o.distortions = corrupt::choose(o.distortions, images.size());
   if (o.picture_distortion.empty()) o.picture_distortion = o.distortions.front();
@@ -267,6 +269,7 @@ void check(const EvaluateOptions& o) {
 EvaluateResult evaluate(const RunFolder& folder, const EvaluateOptions& options,
                         const EvaluateEvents& events) {
   check(options);
+  check_device("eval", options.device);
   return Evaluation(folder, options, events, load_subject(folder, options)).run();
 }
 

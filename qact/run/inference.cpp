@@ -221,18 +221,20 @@ void check_classifiers(const Model& model, const std::vector<std::string>& names
   }
 }
 
+void check_size(const models::Options& made_for, const image::Size& size) {
+  const int side = static_cast<int>(made_for.image_size);
+  const image::Size expected{side, side, static_cast<int>(made_for.channels)};
+  if (size == expected) return;
+  image::fail("inference", "expected images of ", side, "x", side, " and ", expected.channels,
+              " channels for the network, got ", size.height, "x", size.width, " and ",
+              size.channels);
+}
+
 Outputs infer(const Model& model, const data::Split& images, const Inference& how,
               const std::vector<std::string>& classifiers, const Advance& advance) {
   check(how);
   check_classifiers(model, classifiers);
-  const models::Options& made_for = model.network->options();
-  const int side = static_cast<int>(made_for.image_size);
-  const image::Size expected{side, side, static_cast<int>(made_for.channels)};
-  if (images.size != expected) {
-    image::fail("inference", "expected images of ", side, "x", side, " and ", expected.channels,
-                " channels for the network, got ", images.size.height, "x", images.size.width,
-                " and ", images.size.channels);
-  }
+  check_size(model.network->options(), images.size);
   if (images.count() == 0) image::fail("inference", "expected an image or more, got none");
   try {
     return Pass(model, images, how, classifiers, advance).run();

@@ -49,6 +49,9 @@ std::vector<std::string> classifiers_of(const Model& model);
 // Throws where it has not all of these.
 void check_classifiers(const Model& model, const std::vector<std::string>& names);
 
+// Throws where the network was made for images of another size.
+void check_size(const models::Options& made_for, const image::Size& size);
+
 // Told the images done.
 using Advance = std::function<void(int64_t images)>;
 

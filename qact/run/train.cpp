@@ -2,12 +2,10 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <torch/cuda.h>
 
-#include <algorithm>
 #include <optional>
 
-#include "qact/image/fail.h"
+#include "qact/run/device.h"
 #include "qact/run/trainer.h"
 
 namespace qact::run {
@@ -53,20 +51,12 @@ class Settings {
   bool deterministic_, fill_, benchmark_, tf32_products_, tf32_convolutions_;
 };
 
-void check_device(const std::string& name) {
-  const torch::Device device(name);
-  const int64_t gpus = static_cast<int64_t>(torch::cuda::device_count());
-  if (device.is_cpu() || (device.is_cuda() && std::max<int64_t>(device.index(), 0) < gpus)) return;
-  image::fail("train", "expected --device cpu or one of the ", gpus, " GPUs that torch sees, got ",
-              name);
-}
-
 }  // namespace
 
 TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
                   const TrainEvents& events) {
   check(config);
-  check_device(config.device);
+  check_device("train", config.device);
   if (resume) folder.expect_resumable();
   const Settings settings(config);
   config.threads = at::get_num_threads();

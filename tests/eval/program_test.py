@@ -2,8 +2,10 @@
 import csv
 import io
 import json
+import math
 import pathlib
 import random
+import resource
 import shlex
 import shutil
 import signal
@@ -34,17 +36,21 @@ def write_bands(folder, part, count):
         struct.pack(">4BI", 0, 0, 8, 1, count) + bytes(i % 3 for i in range(count)))
 
 
-def png(pixels, side):
+def png(pixels, side, depth=8):
+    """Of 8 bits a pixel; in 16, these are the upper ones and the lower are alike."""
     def chunk(name, data):
         body = name + data
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-    rows = b"".join(b"\0" + pixels[y * side:(y + 1) * side] for y in range(side))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", side, side, 8, 0, 0, 0, 0))
+    rows = b"".join(b"\0" + bytes(v for v in pixels[y * side:(y + 1) * side]
+                                  for _ in range(depth // 8)) for y in range(side))
+    return (b"\x89PNG\r\n\x1a\n"
+            + chunk(b"IHDR", struct.pack(">2I5B", side, side, depth, 0, 0, 0, 0))
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
-def run(*words):
-    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300)
+def run(*words, **settings):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300,
+                          **settings)
 
 
 class EvalProgram(unittest.TestCase):
@@ -150,7 +156,7 @@ class EvalProgram(unittest.TestCase):
         process = self.start(*words)
         process.send_signal(signal.SIGINT)
         message = process.communicate(timeout=60)[1].splitlines()[-1]
-        self.assertEqual(process.returncode, 1)
+        self.assertEqual(process.returncode, 130)
         self.assertRegex(message, r"^qact: interrupted: \d+ rows are saved, and the same command")
         interrupted = results.read_bytes()
         self.assertTrue(whole.startswith(interrupted) and interrupted.startswith(killed))
@@ -170,7 +176,14 @@ class EvalProgram(unittest.TestCase):
                 (["eval", self.folder / "nowhere"], 1, "nowhere, which is not there"),
                 (["eval", empty], 1, "empty, which has no config.json"),
                 (["eval", self.run_folder, "--classifiers", "none"], 1, "got none"),
+                (["eval", self.run_folder, "--data-seed=-1"], 2, "of 0 or more, got -1"),
+                (["eval", self.run_folder, "--limit", "99999999999999999999"], 2,
+                 "of 0 or more, got 99999999999999999999"),
                 (["predict", self.run_folder], 2, "pictures"),
+                (["predict", self.run_folder, "x.png", "--seed=-1"], 2, "of 0 or more, got -1"),
+                (["predict", self.run_folder, "x.png", "--classifier", "none"], 1,
+                 "qact: [inference] expected one of the model's classifiers (head, quantile, "
+                 "logistic), got none"),
                 (["predict", self.run_folder, "x.png", "--mode", "own"], 2, "got 'own'"),
                 (["predict", self.folder / "nowhere", "x.png"], 2, "nowhere"),
                 (["predict", self.run_folder, "--top", "0", "x.png"], 2,
@@ -183,6 +196,73 @@ class EvalProgram(unittest.TestCase):
             done = run(*words)
             self.assertEqual(done.returncode, code, (words, done.stderr))
             self.assertIn(message, done.stdout + done.stderr)
+
+    def test_a_mistyped_run_is_told_before_the_first_is_evaluated(self):
+        folder = self.copy_of_run("first")
+        done = run("eval", folder, self.folder / "mistyped")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("mistyped, which is not there", done.stderr)
+        self.assertFalse((folder / "results.jsonl").exists())
+
+    def test_images_of_another_size_are_told_before_anything_is_written(self):
+        folder = self.copy_of_run("other_size")
+        done = run("eval", folder, "--data", "mnist-small", "--limit", "9")
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "qact: [inference] expected images of 16x16 and 1 channels for the "
+                             "network, got 28x28 and 1\n"))
+        self.assertFalse((folder / "results.jsonl").exists())
+
+    def test_weights_that_are_no_numbers(self):
+        folder = self.copy_of_run("nan")
+        weights = folder / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        length = struct.unpack("<Q", data[:8])[0]
+        first = json.loads(data[8:8 + length])["fc1.weight"]["data_offsets"][0]
+        data[8 + length + first:8 + length + first + 4] = struct.pack("<f", math.nan)
+        weights.write_bytes(data)
+        picture = self.folder / "some.png"
+        picture.write_bytes(png(band(random.Random(3), 1), SIDE))
+        for words in (["predict", folder, picture], ["eval", folder, "--severities", "0"]):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, f"^qact: .safetensors. {weights}: tensor 'fc1.weight': "
+                             r"expected finite numbers, got 1 of \d+ that are nan or infinite\n$")
+
+    def test_out_of_memory_is_said_in_one_line(self):
+        picture = self.folder / "copied.png"
+        picture.write_bytes(png(band(random.Random(3), 1), SIDE))
+        limit = 1 << 38
+        done = run("predict", self.run_folder, picture, "--mode", "augment", "--copies", 10**9,
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^qact: .predict. out of memory: DefaultCPUAllocator: .* "
+                         r"1024000001024 bytes.*; a smaller --batch-size needs less\n$")
+
+    def test_awkward_pictures(self):
+        pictures = self.folder / "awkward"
+        pictures.mkdir()
+        image = band(random.Random(9), 2)
+        (pictures / "a plain.png").write_bytes(png(image, SIDE))
+        (pictures / "b deep.png").write_bytes(png(image, SIDE, depth=16))
+        (pictures / "c one.png").write_bytes(png(image[:1], 1))
+        (pictures / "d empty.png").write_bytes(b"")
+        (pictures / "e loop.png").symlink_to("e loop.png")
+        (pictures / "f lost.jpg").symlink_to("nowhere.jpg")
+        done = run("predict", self.run_folder, pictures)
+        self.assertEqual(done.returncode, 1)
+        table = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual([row["file"] for row in table],
+                         [str(pictures / name) for name in ("a plain.png", "b deep.png", "c one.png")])
+        self.assertEqual([row["class"] for row in table[:2]], ["2", "2"])
+        self.assertEqual(table[0]["probability"], table[1]["probability"])
+        lines = done.stderr.splitlines()
+        for line, part in zip(lines, ("d empty.png: [picture] expected a PNG or JPEG file, got an "
+                                      "empty one",
+                                      "e loop.png: Too many levels of symbolic links",
+                                      "f lost.jpg: No such file or directory",
+                                      "expected pictures that can be read, got 3 of 6 that "
+                                      "cannot"), strict=True):
+            self.assertIn(part, line)
 
     def test_predictions(self):
         pictures = self.folder / "pictures, three"

@@ -193,7 +193,7 @@ class TrainProgram(unittest.TestCase):
             self.assertIn("alone, got another process that is training in it", second.stderr)
             process.send_signal(number)
             message = process.communicate(timeout=60)[1]
-            self.assertEqual(process.returncode, 1)
+            self.assertEqual(process.returncode, 128 + number)
             self.assertRegex(message, r"interrupted after step \d+, which is saved: .*--resume")
             self.assertTrue((self.folder / number.name / "state.safetensors").exists())
 

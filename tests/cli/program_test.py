@@ -1,0 +1,99 @@
+"""`qact` as any command line meets it: PROGRAM [unittest's arguments]."""
+import os
+import pathlib
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+PROGRAM = sys.argv.pop(1)
+
+
+def run(*words, **settings):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300,
+                          **settings)
+
+
+def small_picture():
+    """A PNG of 2 x 2 grey pixels."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", 2, 2, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(b"\0ab\0cd")) + chunk(b"IEND", b""))
+
+
+class Program(unittest.TestCase):
+    def test_a_misspelt_command_is_answered_with_the_one_meant(self):
+        for words, expected in (
+                (["trian", "--epochs", "3"],
+                 "qact: there is no command 'qact trian', did you mean 'qact train'?\n"
+                 "expected one of corrupt, data, eval, predict, report, toy, train; "
+                 "`qact --help` says more\n"),
+                (["data", "lst"],
+                 "qact: there is no command 'qact data lst', did you mean 'qact data list'?\n"
+                 "expected one of list, fetch, info, check; `qact data --help` says more\n"),
+                (["runs/lenet"],
+                 "qact: there is no command 'qact runs/lenet'\n"
+                 "expected one of corrupt, data, eval, predict, report, toy, train; "
+                 "`qact --help` says more\n")):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", expected))
+
+    def test_no_command_is_answered_with_the_help(self):
+        for words, usage in (([], "Usage: qact [OPTIONS] SUBCOMMAND"),
+                             (["data"], "Usage: qact data [OPTIONS] SUBCOMMAND")):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(usage, done.stderr)
+            asked_for = run(*words, "--help")
+            self.assertEqual((asked_for.returncode, asked_for.stderr), (0, ""))
+            self.assertEqual(asked_for.stdout, done.stderr)
+
+    def test_nobody_reads_the_output(self):
+        """As in `qact data list | head -1`: the system ends the program, which says nothing."""
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write) as closed:
+            done = subprocess.run([PROGRAM, "data", "list"], stdout=closed, stderr=subprocess.PIPE,
+                                  timeout=300)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""))
+
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no device that is always full")
+    def test_lost_help_is_told(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=300)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "qact: [help] expected to write to the standard output, could not: "
+                             "No space left on device\n"))
+
+    def test_signals_give_the_status_that_shells_expect(self):
+        """Of a command without a run to stop tidily; it waits until its output is read."""
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process = subprocess.Popen([PROGRAM, "data", "list", "--json"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, pipesize=4096)
+            process.stdout.read(1)
+            process.send_signal(number)
+            message = process.communicate(timeout=60)[1]
+            self.assertEqual((process.returncode, message),
+                             (status, b"qact: interrupted: the same command starts anew\n"))
+
+    def test_out_of_memory_is_said_in_one_line(self):
+        """A picture to be resized to 65,536 x 65,536, of at most 6 GiB of addresses."""
+        with tempfile.TemporaryDirectory() as folder:
+            for part in ("train", "test"):
+                (pathlib.Path(folder) / part / "one").mkdir(parents=True)
+                (pathlib.Path(folder) / part / "one" / "a.png").write_bytes(small_picture())
+            limit = 6 << 30
+            done = run("data", "check", folder + "/", "--resize", "65536", preexec_fn=lambda:
+                       resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (1, "", "qact: [data] out of memory: the system has no more\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
