@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "qact/core/context.h"
 #include "qact/nn/quantile_activation.h"
 #include "qact/ops/context.h"
+#include "tests/run/evaluate_folder.h"
 
 namespace qact::run {
 namespace {
@@ -95,9 +97,10 @@ TEST(Pictures, SitesAreInTheOrderOfTheNetwork) {
 }
 
 TEST(Pictures, NeuronsShowWhatPasses) {
-  for (const std::string activation : {"relu", "qact"}) {
+  for (const std::string activation : {"relu", "prelu", "selu", "bn-relu"}) {
     const auto network = small_network(activation);
     const auto sites = activation_sites(*network, torch::randn({2, 1, 28, 28}));
+    ASSERT_EQ(sites.size(), 4u);
     std::vector<Neuron> neurons = choose_neurons(sites);
     ASSERT_EQ(neurons.size(), 9u);
     for (const nn::ContextMode mode : {nn::ContextMode::batch, nn::ContextMode::prior}) {
@@ -111,10 +114,65 @@ TEST(Pictures, NeuronsShowWhatPasses) {
         ASSERT_EQ(neuron.before.size(), 2u);
         const torch::Tensor before = torch::cat(neuron.before), after = torch::cat(neuron.after);
         EXPECT_EQ(before.numel() % 10, 0);
-        if (activation == "relu") {
-          EXPECT_TRUE(torch::equal(after, before.clamp_min(0)));
-        }
+        // PReLU's slope is 0.25 before any training.
+        const torch::Tensor expected = activation == "prelu"
+                                           ? torch::where(before > 0, before, 0.25 * before)
+                                       : activation == "selu" ? torch::selu(before)
+                                                              : torch::relu(before);
+        EXPECT_TRUE(torch::allclose(after, expected)) << activation;
       }
+    }
+  }
+}
+
+// Rows against the values that they count, neuron by neuron.
+TEST(Pictures, RowsCountTheNeuronsValues) {
+  const EvaluateFolder folder;
+  EvaluateOptions options;
+  options.modes = {"prior"};
+  options.distortions = {"brightness"};
+  options.severities = {0, 5};
+  options.inference.batch_size = 5;
+  options.limit = 12;
+  options.threads = 1;
+  options.pictures = true;
+  evaluate(folder.run("run"), options);
+
+  const Model model = folder.model();
+  std::vector<Neuron> neurons =
+      choose_neurons(activation_sites(*model.network, torch::zeros({2, 1, 16, 16})));
+  options.inference.mode = "prior";
+  watch_neurons(*model.network, static_cast<int64_t>(neurons.size()) / 3, &neurons,
+                [&] { infer(model, folder.test_images().slice(0, 12), options.inference, {}); });
+  const auto modules = model.network->named_modules();
+  const auto rows = results::of_kind(results::read_rows(folder.run("run").results()), "histogram");
+  EXPECT_EQ(rows.size(), neurons.size() * 5);  // two severities of two kinds, and a context
+  for (const results::Row& row : rows) {
+    const auto same = [&](const Neuron& n) {
+      return n.site.layer == row["layer"] && n.channel == row["channel"];
+    };
+    const auto neuron = std::find_if(neurons.begin(), neurons.end(), same);
+    ASSERT_NE(neuron, neurons.end());
+    const double low = row["low"], high = row["high"];
+    Histogram expected;
+    if (row["what"] == "context") {
+      EXPECT_TRUE(row["severity"].is_null());
+      const auto* layer = modules[neuron->site.layer]->as<nn::QuantileActivation>();
+      expected = context_histogram(layer->context[neuron->channel], low, high);
+    } else if (row["severity"] == 0) {
+      const torch::Tensor values =
+          torch::cat(row["what"] == "activation" ? neuron->after : neuron->before);
+      expected = histogram(values, low, high);
+      EXPECT_NEAR(row["mean"].get<double>(), values.mean().item<double>(), 1e-5);
+      EXPECT_NEAR(row["std"].get<double>(), values.std(false).item<double>(), 1e-5);
+    } else {
+      EXPECT_EQ(row["distortion"], "brightness");
+      continue;
+    }
+    EXPECT_EQ(row["below"], expected.below);
+    EXPECT_EQ(row["above"], expected.above);
+    for (int b = 0; b < kHistogramBins; ++b) {
+      EXPECT_NEAR(row["counts"][b].get<double>(), expected.counts[b], 5e-4);
     }
   }
 }

@@ -126,6 +126,8 @@ TEST(Evaluate, StopsWhenToldAndKeepsWhatIsDone) {
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(contents(folder.results()).back(), '\n');
   EXPECT_EQ(result.made % 9, 1u);  // cells are whole
+  EXPECT_GE(result.made, 1u + 9);
+  EXPECT_LT(result.made, 1u + 5 * 9);
 }
 
 TEST(Evaluate, ThreadsDoNotChangeTheFile) {
@@ -166,13 +168,8 @@ TEST(Evaluate, ThreadsAndTheOrderOfModesChangeNoRow) {
   for (const int threads : {1, 2, 3}) {
     EXPECT_EQ(rows_of(threads, false, reversed), expected) << threads;
   }
-  EXPECT_EQ(
-      rows_of(1, false, {"stream", "dataset", "stream", "prior", "tracked", "augment", "batch"}),
-      expected);
-
-  const std::vector<std::string> drawn = rows_of(1, true, {"dataset", "stream"});
-  EXPECT_EQ(rows_of(1, true, {"stream", "dataset"}), drawn);
-  EXPECT_EQ(rows_of(3, true, {"stream", "dataset"}), drawn);
+  // t-SNE takes its time.
+  EXPECT_EQ(rows_of(1, true, {"stream", "dataset"}), rows_of(3, true, {"dataset", "stream"}));
 }
 
 // The weights are read once. What becomes of the file later, as a training that goes on replaces
@@ -411,6 +408,13 @@ TEST(Evaluate, RefusesWhatItCannotDo) {
   expect_in("within 0 and 5, got 6", refused([](auto& o) { o.severities = {6}; }));
   expect_in("got rain", refused([](auto& o) { o.distortions = {"rain"}; }));
   expect_in("'worst'", refused([](auto& o) { o.weights = "worst"; }));
+  expect_in("--modes of one or more, got none", refused([](auto& o) { o.modes = {}; }));
+  expect_in("--severities of one or more", refused([](auto& o) { o.severities = {}; }));
+  expect_in("within 0 and 5, got -1", refused([](auto& o) { o.severities = {0, -1}; }));
+  expect_in("--limit of 0 or more images, got -1", refused([](auto& o) { o.limit = -1; }));
+  expect_in("--picture-samples of 1 or", refused([](auto& o) { o.picture_samples = 0; }));
+  expect_in("got rain", refused([](auto& o) { o.picture_distortion = "rain"; }));
+  EXPECT_EQ(refused([](auto&) {}), "nothing was thrown");
   expect_in("nowhere", message_of([] { evaluate({"nowhere"}, quick()); }));
 }
 

@@ -8,6 +8,7 @@
 
 #include "qact/data/augment.h"
 #include "qact/nn/context_modes.h"
+#include "qact/run/device.h"
 #include "qact/safetensors/torch/tensors.h"
 #include "tests/run/evaluate_folder.h"
 #include "tests/run/message.h"
@@ -258,6 +259,13 @@ TEST_P(Inferences, RefuseImagesOfAnotherSizeAndNone) {
             "[inference] expected images of 16x16 and 1 channels for the network, got 16x17 and 1");
   EXPECT_EQ(message_of([&] { infer(model_, split_.slice(0, 0), how_, {"head"}); }),
             "[inference] expected an image or more, got none");
+}
+
+TEST(Inference, RefusesDevicesThatAreNotThere) {
+  EXPECT_EQ(message_of([] { check_device("predict", "cpu"); }), "nothing was thrown");
+  const std::string message = message_of([] { check_device("predict", "cuda:99"); });
+  expect_in("[predict] expected --device cpu or one of the ", message);
+  expect_in(" GPUs that torch sees, got cuda:99", message);
 }
 
 // Finite weights that overflow: nan is no probability.

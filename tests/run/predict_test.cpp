@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "qact/image/codec.h"
+#include "qact/image/resize.h"
 #include "tests/run/evaluate_folder.h"
 #include "tests/run/message.h"
 
@@ -93,16 +94,42 @@ TEST(Predict, NamesWhatCannotBeRead) {
   EXPECT_EQ(list_pictures({(pictures / "loop.png").string()}).size(), 1u);
 }
 
+// The shorter side is resized and the middle cropped.
 TEST(Predict, TakesOtherSizesAndColours) {
   EvaluateFolder folder;
-  image::Image wide({40, 100, 3});
+  const Model model = folder.model();
+  image::Image wide({40, 100, 3}), tall({64, 16, 1});
   std::iota(wide.pixels.begin(), wide.pixels.end(), 0);
+  const data::Split split = folder.test_images();
+  for (int part = 0; part < 4; ++part) {  // four test images below each other: two are cut
+    std::copy_n(split.image(part), 256, tall.pixels.begin() + part * 256);
+  }
   write_png(folder.path / "wide.png", wide);
+  write_png(folder.path / "tall.png", tall);
   PredictOptions options;
   options.top = 99;
-  const PredictResult result = predict(folder.model(), {folder.path / "wide.png"}, options);
-  ASSERT_EQ(result.predictions.size(), 1u);
-  EXPECT_EQ(result.predictions[0].top.size(), 3u);
+  const PredictResult result =
+      predict(model, {folder.path / "wide.png", folder.path / "tall.png"}, options);
+  ASSERT_EQ(result.predictions.size(), 2u);
+
+  const auto fitted = [&](const image::Image& picture) {
+    const auto bytes = image::encode_png(picture);
+    return image::crop_middle(image::resize_shorter(image::decode_picture(bytes, 1), 16), 16, 16)
+        .pixels;
+  };
+  std::vector<uint8_t> pixels = fitted(wide);
+  for (const uint8_t v : fitted(tall)) pixels.push_back(v);
+  EXPECT_TRUE(std::equal(pixels.begin() + 256, pixels.end(), tall.pixels.begin() + 24 * 16));
+  const torch::Tensor table =
+      infer(model, data::make_split({16, 16, 1}, 3, pixels, {0, 0}), {}, {"head"}).probabilities[0];
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto& top = result.predictions[i].top;
+    ASSERT_EQ(top.size(), 3u);
+    for (const Guess& guess : top) {
+      EXPECT_EQ(static_cast<float>(guess.probability), table[i][guess.label].item<float>());
+    }
+    EXPECT_EQ(top[0].label + top[1].label + top[2].label, 3);
+  }
 }
 
 }  // namespace
