@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "qact/image/fail.h"
+#include "qact/image/regular_file.h"
 
 namespace qact::data {
 
@@ -32,6 +33,7 @@ void Digest::add(const void* bytes, size_t count) {
 }
 
 void Digest::add_file(const fs::path& path) {
+  image::expect_regular_file(path);
   std::ifstream in(path, std::ios::binary);
   std::vector<char> buffer(1 << 20);
   while (in) {

@@ -13,18 +13,20 @@
 #include <utility>
 
 #include "qact/image/fail.h"
+#include "qact/image/regular_file.h"
 
 namespace qact::data {
 
 using image::fail;
 
 Blob map_file(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  image::expect_regular_file(path);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) fail("file", "cannot open ", path.string(), ": ", std::strerror(errno));
   const std::shared_ptr<const void> closer(nullptr, [file](const void*) { ::close(file); });
   struct stat about {};
   if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
-    fail("file", "expected a file, got something else: ", path.string());
+    fail("file", "expected a regular file, got something else: ", path.string());
   }
   const auto size = static_cast<size_t>(about.st_size);
   if (size == 0) return {};

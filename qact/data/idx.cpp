@@ -85,6 +85,7 @@ IdxArray parse_idx(image::Bytes bytes) {
 Split idx_images(const Blob& file) {
   const IdxArray array = parse_idx(file.bytes);
   if (array.shape.size() != 3) fail("idx", "expected images of 3 dimensions, got 1");
+  if (array.shape[0] == 0) fail("idx", "expected at least one image, got none");
   Split out;
   out.size = checked_size(array.shape[1], array.shape[2], 1);
   out.pixels = array.values;

@@ -53,6 +53,7 @@ Split npy_images(const Blob& file) {
          dimensions, " dimensions, the last of ", dimensions ? header.shape.back() : 0, ", of ",
          header.dtype);
   }
+  if (header.shape[0] == 0) fail("npy", "expected at least one image, got none");
   Split out;
   out.size = checked_size(header.shape[1], header.shape[2], static_cast<int>(channels));
   out.pixels = file.bytes.subspan(header.data_offset);

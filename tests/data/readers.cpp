@@ -1,5 +1,6 @@
 // Each format read back from files made here, and refused where it is bad.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "qact/data/cifar_binary.h"
 #include "qact/data/dataset.h"
@@ -44,6 +45,7 @@ TEST(Idx, RefusesWithTheFilesName) {
     const char* reason;
   };
   const Case cases[] = {
+      {"no images", idx_file({0, 4, 5}, {}), idx_file({0}, {}), false, "at least one image"},
       {"truncated", cut, kLabels, false, "truncated"},
       {"oversized", joined(kImages, {0}), kLabels, false, "3x4x5 values, got more"},
       {"no idx", {'P', 'K', 3, 4}, kLabels, false, "got 80 75"},
@@ -78,8 +80,8 @@ TEST(Idx, NamesWhatIsMissing) {
   EXPECT_TRUE(contains(message_of([&] { read_idx(folder.path(), Part::kTrain, 3); }),
                        "train-images-idx3-ubyte"));
   fs::create_directories(folder / "train-images-idx3-ubyte");
-  EXPECT_TRUE(
-      contains(message_of([&] { read_idx(folder.path(), Part::kTrain, 3); }), "expected a file"));
+  EXPECT_TRUE(contains(message_of([&] { read_idx(folder.path(), Part::kTrain, 3); }),
+                       "expected a regular file, got a folder"));
 }
 
 TEST(Cifar, TurnsPlanesToPixels) {
@@ -154,7 +156,7 @@ TEST(NpyPair, Refuses) {
       {npy_file("<f4", {2, 3, 1}, pattern(24)), labels, "x.npy", "uint8"},
       {npy_file("|u1", {2, 3, 1, 4}, pattern(24)), labels, "x.npy", "the last of 4"},
       {npy_file("|u1", {24}, pattern(24)), labels, "x.npy", "1 dimensions"},
-      {npy_file("|u1", {0, 0, 0}, {}), labels, "x.npy", "pixels a side"},
+      {npy_file("|u1", {2, 0, 0}, {}), labels, "x.npy", "pixels a side"},
       {images, npy_file("<f4", {2}, pattern(8)), "y.npy", "integer type"},
       {images, npy_file("|u1", {2, 1}, {1, 0}), "y.npy", "1 dimension"},
       {images, npy_file("|u1", {3}, {1, 0, 0}), "y.npy", "3 labels and 2 images"},
@@ -175,6 +177,27 @@ image::Image plain_picture(int height, int width, uint8_t value) {
   image::Image out({height, width, 3});
   std::fill(out.pixels.begin(), out.pixels.end(), value);
   return out;
+}
+
+// Opened to be read, a FIFO would wait for a writer.
+TEST(File, RefusesWhatIsNoRegularFile) {
+  TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "images.npy").c_str(), 0600), 0);
+  const std::string refusal = "[file] expected a regular file, got ";
+  const auto message = [](const fs::path& path) { return message_of([&] { map_file(path); }); };
+  EXPECT_EQ(message(folder / "images.npy"),
+            refusal + "a FIFO: " + (folder / "images.npy").string());
+  EXPECT_EQ(message(folder.path()), refusal + "a folder: " + folder.path().string());
+  EXPECT_EQ(message("/dev/null"), refusal + "a device: /dev/null");
+  EXPECT_TRUE(contains(message(folder / "none"), "cannot open"));
+}
+
+TEST(NpyPair, RefusesNoImages) {
+  TemporaryFolder folder;
+  put(folder / "images.npy", npy_file("|u1", {0, 4, 5}, {}));
+  put(folder / "labels.npy", npy_file("|u1", {0}, {}));
+  EXPECT_EQ(message_of([&] { read_npy_pair(folder / "images.npy", folder / "labels.npy", 0); }),
+            (folder / "images.npy").string() + ": [npy] expected at least one image, got none");
 }
 
 TEST(ClassFolders, ReadsPicturesInOrder) {
