@@ -1,12 +1,14 @@
 #include "qact/results/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace qact::results {
@@ -17,7 +19,7 @@ namespace {
                            path.string() + ", got: " + std::generic_category().message(errno));
 }
 
-// mkstemp makes files private; a finished one is as open as the umask allows.
+// Temporary files are private; a finished one is as open as the umask allows.
 mode_t usual_mode() {
   const mode_t mask = umask(0);
   umask(mask);
@@ -65,6 +67,42 @@ void sync_folder(const std::filesystem::path& folder) {
   if (failed && errno != EINVAL) fail("sync the folder", folder);
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+std::string entry_of(int file) { return "/proc/self/fd/" + std::to_string(file); }
+
+// A file that is gone with the process until it is given a name; -1 where the file system has no
+// such files.
+int open_unnamed(const std::filesystem::path& folder) {
+  const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0 || access(entry_of(file).c_str(), F_OK) == 0) return file;
+  close(file);
+  return -1;
+}
+
+// Nobody else's files are called so.
+constexpr std::string_view kMark = ".qact-partial-";
+
+std::string temporary_start(const std::filesystem::path& path) {
+  return (folder_of(path) / ("." + path.filename().string())).string() + std::string(kMark);
+}
+
+// Temporary files of `path` that no process holds any more: their writers were killed.
+void remove_abandoned(const std::filesystem::path& path) {
+  const std::string start = std::filesystem::path(temporary_start(path)).filename().string();
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator it(folder_of(path), ignored), end; !ignored && it != end;
+       it.increment(ignored)) {
+    if (!it->path().filename().string().starts_with(start)) continue;
+    const int file = open(it->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) continue;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(it->path().c_str());
+    close(file);
+  }
+}
+
 }  // namespace
 
 std::filesystem::path destination(std::filesystem::path path) {
@@ -86,10 +124,15 @@ std::filesystem::path destination(std::filesystem::path path) {
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(destination(path)) {
-  std::string name = path_.string() + ".XXXXXX";
-  file_ = mkostemp(name.data(), O_CLOEXEC);
-  if (file_ < 0) fail("create a file beside", path_);
-  temporary_ = name;
+  file_ = open_unnamed(folder_of(path_));
+  if (file_ < 0) {
+    remove_abandoned(path_);
+    std::string name = temporary_start(path_) + "XXXXXX";
+    file_ = mkostemp(name.data(), O_CLOEXEC);
+    if (file_ < 0) fail("create a file beside", path_);
+    temporary_ = name;
+  }
+  flock(file_, LOCK_EX | LOCK_NB);  // until it is closed: so it is not abandoned
 }
 
 AtomicFile::~AtomicFile() {
@@ -101,25 +144,46 @@ void AtomicFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", temporary_);
+    if (written < 0) fail("write", path_);
     bytes.remove_prefix(static_cast<size_t>(written));
   }
 }
 
 void AtomicFile::commit() {
-  if (fchmod(file_, usual_mode()) != 0) fail("set the mode of", temporary_);
-  if (fsync(file_) != 0) fail("sync", temporary_);
-  close();
+  if (fchmod(file_, usual_mode()) != 0) fail("set the mode of", path_);
+  if (fsync(file_) != 0) fail("sync", path_);
+  if (temporary_.empty() && link_as(path_)) return sync_folder(folder_of(path_));
   check_replaceable(path_);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to", path_);
   temporary_.clear();
-  sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
+  close();
+  sync_folder(folder_of(path_));
+}
+
+// Gives the file without a name the name `path`; where that is taken, one to be renamed to it, and
+// returns false.
+bool AtomicFile::link_as(const std::filesystem::path& path) {
+  const std::string open_file = entry_of(file_);
+  const auto link = [&](const std::string& name) {
+    return linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (link(path.string())) {
+    close();
+    return true;
+  }
+  if (errno != EEXIST) fail("name", path);
+  remove_abandoned(path);
+  const std::string name =
+      temporary_start(path) + std::to_string(getpid()) + "-" + std::to_string(file_);
+  if (!link(name)) fail("create a file beside", path);
+  temporary_ = name;
+  return false;
 }
 
 void AtomicFile::close() {
   const int file = file_;
   file_ = -1;
-  if (::close(file) != 0) fail("close", temporary_);
+  if (::close(file) != 0) fail("close", path_);
 }
 
 void write_atomically(const std::filesystem::path& path, std::string_view contents) {

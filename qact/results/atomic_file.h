@@ -1,5 +1,6 @@
-// Files that are either whole or not there: written under a temporary name in the same
-// folder, synced, renamed over the old file, and the folder synced.
+// Files that are either whole or not there: written without a name in the same folder, synced,
+// linked or renamed to their place, and the folder synced. A process that is killed leaves nothing;
+// where the file system has no files without names, a hidden one that the next writer removes.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +15,7 @@ std::filesystem::path destination(std::filesystem::path path);
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
-  // Without commit() the temporary file is removed and the old file, if any, stays.
+  // Without commit() what was written is gone and the old file, if any, stays.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -23,9 +24,10 @@ class AtomicFile {
   void commit();
 
  private:
+  bool link_as(const std::filesystem::path& path);
   void close();
 
-  std::filesystem::path path_, temporary_;
+  std::filesystem::path path_, temporary_;  // temporary_: empty while the file has no name
   int file_ = -1;
 };
 

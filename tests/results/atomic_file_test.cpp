@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -41,10 +43,37 @@ TEST(AtomicFile, LeavesTheOldFileWithoutCommit) {
     AtomicFile file(path);
     file.write("half of the n");
     EXPECT_EQ(contents(path), "old");
-    EXPECT_EQ(files_in(scratch.path), 2u);
   }
   EXPECT_EQ(contents(path), "old");
   EXPECT_EQ(files_in(scratch.path), 1u);
+}
+
+TEST(AtomicFile, AKilledWriterLeavesNothing) {
+  const ScratchFolder scratch;
+  write_atomically(scratch.path / "file", "old");
+  const pid_t child = fork();
+  if (child == 0) {
+    AtomicFile replaced(scratch.path / "file"), made(scratch.path / "other");
+    replaced.write("half of the n");
+    made.write("half of the n");
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  write_atomically(scratch.path / "file", "new");  // removes what an unnamed file would have spared
+  write_atomically(scratch.path / "other", "");
+  EXPECT_EQ(files_in(scratch.path), 2u);
+}
+
+// Where the file system has no files without names they have one that tells whose they are.
+TEST(AtomicFile, SparesFilesOfOthers) {
+  const ScratchFolder scratch;
+  for (const char* name : {"file.backup", "file.XXXXXX", ".file.qact"}) {
+    write_atomically(scratch.path / name, "mine");
+  }
+  write_atomically(scratch.path / "file", "new");
+  EXPECT_EQ(files_in(scratch.path), 4u);
 }
 
 TEST(AtomicFile, HasTheUsualMode) {
