@@ -63,6 +63,8 @@ Blob inflate_gzip(image::Bytes bytes, size_t most) {
 }
 
 bool is_web_page(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
   std::ifstream in(path, std::ios::binary);
   std::string start(256, '\0');
   in.read(start.data(), static_cast<std::streamsize>(start.size()));

@@ -190,6 +190,7 @@ TEST(File, RefusesWhatIsNoRegularFile) {
   EXPECT_EQ(message(folder.path()), refusal + "a folder: " + folder.path().string());
   EXPECT_EQ(message("/dev/null"), refusal + "a device: /dev/null");
   EXPECT_TRUE(contains(message(folder / "none"), "cannot open"));
+  EXPECT_FALSE(is_web_page(folder / "images.npy"));  // which every error asks for
 }
 
 TEST(NpyPair, RefusesNoImages) {
