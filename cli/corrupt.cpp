@@ -17,6 +17,7 @@
 #include "qact/data/file.h"
 #include "qact/data/npy_pair.h"
 #include "qact/results/atomic_file.h"
+#include "qact/run/frost.h"
 
 namespace qact::cli {
 namespace {
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 
 struct CorruptCommand {
   std::string data = "mnist-small", data_folder, labels, part = "test", layout = "auto";
-  std::string output, sheet, frost;
+  std::string output, sheet, frost = "procedural";
   std::vector<std::string> distortions;
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t seed = 0;
@@ -62,7 +63,8 @@ Input read_input(const CorruptCommand& command) {
     image::Image picture = data::read_picture(name, {.channels = 0});
     split = data::make_split(picture.size, 1, std::move(picture.pixels), {0});
   } else if (fs::path(name).extension() == ".npy") {
-    split = command.labels.empty() ? data::npy_images(data::map_file(name))
+    const data::Blob file = data::map_file(name);
+    split = command.labels.empty() ? data::naming(name, [&] { return data::npy_images(file); })
                                    : data::read_npy_pair(name, command.labels, 0);
   } else {
     const data::Opened opened = data::open_dataset(name, data::data_folder(command.data_folder));
@@ -119,7 +121,6 @@ void write_set(const CorruptCommand& command, const Input& input,
   options.seed = command.seed;
   options.threads = command.threads;
   options.frost = std::move(frost);
-  if (!command.frost.empty()) options.frost_name = fs::canonical(command.frost).string();
   const InterruptGuard guard;
   corrupt::Written written;
   const auto start = std::chrono::steady_clock::now();
@@ -137,9 +138,7 @@ void write_set(const CorruptCommand& command, const Input& input,
 
 void run_corrupt(const CorruptCommand& command) {
   const Input input = read_input(command);
-  const auto frost = std::make_shared<const corrupt::FrostTextures>(
-      command.frost.empty() ? corrupt::FrostTextures::procedural()
-                            : corrupt::FrostTextures::from_folder(command.frost));
+  const auto frost = run::open_frost(command.frost, data::data_folder(command.data_folder));
   if (!command.sheet.empty()) draw_sheet(command, input, frost);
   if (!command.output.empty()) write_set(command, input, frost);
 }
@@ -192,8 +191,7 @@ void setup_corrupt(CLI::App& app) {
       ->add_option("--layout", options->layout,
                    "auto, cifar-c (arrays), folders (JPEG, as Tiny-ImageNet-C) or mnist-c")
       ->check(CLI::IsMember({"auto", "cifar-c", "folders", "mnist-c"}));
-  command->add_option("--frost-textures", options->frost,
-                      "Folder of the published frost pictures; without: procedural ones");
+  command->add_option("--frost", options->frost, run::kFrostHelp)->check(run::frost_refusal);
   command->add_option("--seed", options->seed, "Of all that is random");
   command->add_option("--threads", options->threads, "0: one per core")->check(thread_count());
   command->add_option("--sheet", options->sheet, "Draw one image under all distortions, as PNG");

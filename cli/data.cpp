@@ -10,6 +10,7 @@
 #include "cli/whole_number.h"
 #include "qact/data/check.h"
 #include "qact/data/fetch.h"
+#include "qact/data/frost.h"
 
 namespace qact::cli {
 namespace {
@@ -75,7 +76,12 @@ void list(const DataCommand& command) {
     return;
   }
   print_table(table);
-  std::printf("\nThe folder of data is %s.\n", folder.c_str());
+  const std::string frost = data::frost_textures().name;
+  std::printf("\nThe folder of data is %s. The official textures of the corruption frost %s.\n",
+              folder.c_str(),
+              std::filesystem::is_directory(folder / frost)
+                  ? "are here"
+                  : "can be fetched, too (`qact data fetch frost`)");
 }
 
 void fetch(const DataCommand& command) {
@@ -94,10 +100,17 @@ void fetch(const DataCommand& command) {
       std::fprintf(stderr, "%s: %s\n", name.c_str(), why.c_str());
     };
     events.progress = [&](int64_t done, int64_t total) {
-      if (total > 0) bar->show(static_cast<double>(done) / static_cast<double>(total));
+      if (total > 0 && bar) bar->show(static_cast<double>(done) / static_cast<double>(total));
       return !guard.interrupted();
     };
-    const std::string from = data::fetch(data::find_dataset(name), folder, events);
+    events.waiting = [&](const std::string& who) {
+      std::fprintf(stderr, "%s: waiting for %s, which fetches into %s\n", name.c_str(), who.c_str(),
+                   folder.c_str());
+    };
+    const data::Wanted frost = data::frost_textures();
+    const std::string from = name == frost.name
+                                 ? data::fetch(frost, folder, events)
+                                 : data::fetch(data::find_dataset(name), folder, events);
     bar.reset();
     if (from.empty()) {
       std::printf("%s: already here\n", name.c_str());
@@ -187,7 +200,8 @@ void setup_data(CLI::App& app) {
   };
   add_json(add("list", "All datasets, and which are here", list));
   add("fetch", "Get datasets from their public homes or packages", fetch)
-      ->add_option("names", command->names, "Names of datasets")
+      ->add_option("names", command->names,
+                   "Names of datasets, or frost: the official textures of that corruption")
       ->required();
   CLI::App* about = add("info", "Sizes, classes, normalisation and sources", info);
   add_name(about);

@@ -15,6 +15,7 @@
 #include "cli/whole_number.h"
 #include "qact/run/evaluate.h"
 #include "qact/run/evaluate_summary.h"
+#include "qact/run/frost.h"
 
 namespace qact::cli {
 namespace {
@@ -45,7 +46,7 @@ std::string full_command(const run::EvaluateOptions& o, const std::string& run) 
   add("--data", o.data);
   add("--data-dir", o.data_dir);
   add("--official", o.official);
-  add("--frost-textures", o.frost);
+  add("--frost", o.frost);
   add("--data-seed", std::to_string(o.data_seed));
   add("--limit", std::to_string(o.limit));
   if (o.pictures) {
@@ -188,8 +189,7 @@ void add_data_options(CLI::App& command, run::EvaluateOptions& o) {
   command.add_option("--official", o.official,
                      "Folder of the published distorted set, or of `qact corrupt`'s arrays; "
                      "without: distortions are made on the fly");
-  command.add_option("--frost-textures", o.frost,
-                     "Folder of the published frost pictures; without: procedural ones");
+  command.add_option("--frost", o.frost, run::kFrostHelp)->check(run::frost_refusal);
   command.add_option("--data-seed", o.data_seed, "Of the distortions and augmented copies")
       ->check(at_least(0));
   command.add_option("--limit", o.limit, "Only the first so many test images; 0: all")

@@ -10,6 +10,7 @@
 #include "qact/corrupt/plasma.h"
 #include "qact/image/codec.h"
 #include "qact/image/colour.h"
+#include "qact/image/regular_file.h"
 
 namespace qact::corrupt {
 namespace {
@@ -34,6 +35,7 @@ constexpr Statistics kStatistics[] = {{{78, 149, 166}, {27, 17, 15}, .22, {-.57,
 constexpr double kDecay = 1.08;
 
 std::vector<uint8_t> read_file(const std::filesystem::path& path) {
+  image::expect_regular_file(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw std::runtime_error("[frost] expected a readable picture, got no " + path.string());
@@ -77,28 +79,44 @@ image::Image make_texture(const Statistics& statistics, Draw draw) {
   return picture;
 }
 
-// Bilinear between pixel centres, without smoothing first.
+// Where the pixels of a scaled axis come from: two neighbours, with weights of 11 bits.
+struct ScaledAxis {
+  std::vector<int> first, second, weight_first, weight_second;
+};
+
+ScaledAxis scaled_axis(int n, double scale) {
+  ScaledAxis axis;
+  const int length = std::max(1, static_cast<int>(std::nearbyint(n * scale)));
+  for (int i = 0; i < length; ++i) {
+    const float place = static_cast<float>((i + 0.5) * (1 / scale) - 0.5);
+    const int first = std::clamp(static_cast<int>(std::floor(place)), 0, n - 1);
+    const float share = first < n - 1 ? std::max(place - static_cast<float>(first), 0.0f) : 0;
+    const auto fixed = [](float v) { return static_cast<int>(std::nearbyint(v * 2048)); };
+    axis.first.push_back(first);
+    axis.second.push_back(std::min(first + 1, n - 1));
+    axis.weight_first.push_back(fixed(1 - share));
+    axis.weight_second.push_back(fixed(share));
+  }
+  return axis;
+}
+
+// Bilinear between pixel centres, without smoothing first; OpenCV's fixed point, bit for bit.
 image::Image resized(const image::Image& in, double scale) {
-  const auto length = [&](int n) {
-    return std::max(1, static_cast<int>(std::nearbyint(n * scale)));
-  };
-  image::Image out({length(in.size.height), length(in.size.width), in.size.channels});
-  const auto position = [&](int i, int n) {
-    return std::clamp((i + 0.5) / scale - 0.5, 0.0, n - 1.0);
-  };
-  const int channels = in.size.channels;
+  const ScaledAxis rows = scaled_axis(in.size.height, scale);
+  const ScaledAxis columns = scaled_axis(in.size.width, scale);
+  const int channels = in.size.channels, width = static_cast<int>(columns.first.size());
+  image::Image out({static_cast<int>(rows.first.size()), width, channels});
   for (int y = 0; y < out.size.height; ++y) {
-    const double sy = position(y, in.size.height);
-    const int top = static_cast<int>(sy), bottom = std::min(top + 1, in.size.height - 1);
-    for (int x = 0; x < out.size.width; ++x) {
-      const double sx = position(x, in.size.width), fx = sx - std::floor(sx), fy = sy - top;
-      const int left = static_cast<int>(sx), right = std::min(left + 1, in.size.width - 1);
-      for (int c = 0; c < channels; ++c) {
-        const auto at = [&](int yy, int xx) { return in.row(yy)[xx * channels + c]; };
-        const double value = (1 - fy) * ((1 - fx) * at(top, left) + fx * at(top, right)) +
-                             fy * ((1 - fx) * at(bottom, left) + fx * at(bottom, right));
-        out.row(y)[x * channels + c] = static_cast<uint8_t>(value + 0.5);
-      }
+    const uint8_t *upper = in.row(rows.first[y]), *lower = in.row(rows.second[y]);
+    for (int i = 0; i < width * channels; ++i) {
+      const int x = i / channels, c = i % channels;
+      const int left = columns.first[x] * channels + c, right = columns.second[x] * channels + c;
+      const auto across = [&](const uint8_t* row) {
+        return (row[left] * columns.weight_first[x] + row[right] * columns.weight_second[x]) >> 4;
+      };
+      const int sum = ((rows.weight_first[y] * across(upper)) >> 16) +
+                      ((rows.weight_second[y] * across(lower)) >> 16);
+      out.row(y)[i] = static_cast<uint8_t>((sum + 2) >> 2);
     }
   }
   return out;
@@ -106,18 +124,20 @@ image::Image resized(const image::Image& in, double scale) {
 
 }  // namespace
 
-FrostTextures FrostTextures::from_folder(const std::filesystem::path& folder) {
+FrostTextures FrostTextures::from_folder(const std::filesystem::path& folder, std::string name) {
   if (!std::filesystem::is_directory(folder)) {
     throw std::runtime_error("[frost] expected a folder with frost1.png to frost5.jpg, got " +
                              folder.string());
   }
   FrostTextures textures;
-  for (const char* name : kNames) {
-    const std::vector<uint8_t> bytes = read_file(folder / name);
+  textures.name_ = std::move(name);
+  for (const char* file : kNames) {
+    const std::vector<uint8_t> bytes = read_file(folder / file);
     try {
       textures.pictures_.push_back(image::decode_picture(bytes, 3));
+      textures.grey_.push_back(image::decode_picture_grey(bytes));
     } catch (const std::exception& error) {
-      throw std::runtime_error((folder / name).string() + ": " + error.what());
+      throw std::runtime_error((folder / file).string() + ": " + error.what());
     }
   }
   return textures;
@@ -125,19 +145,20 @@ FrostTextures FrostTextures::from_folder(const std::filesystem::path& folder) {
 
 FrostTextures FrostTextures::procedural() {
   FrostTextures textures;
+  textures.name_ = "procedural";
   textures.seamless_ = true;
   int64_t index = 0;
   for (const Statistics& statistics : kStatistics) {
     textures.pictures_.push_back(make_texture(statistics, Draw(0, "frost_texture", 0, index++)));
+    textures.grey_.push_back(image::with_channels(textures.pictures_.back(), 1));
   }
   return textures;
 }
 
 std::vector<image::Image> FrostTextures::prepared(double scale, int channels) const {
-  std::vector<image::Image> out;
-  for (const image::Image& picture : pictures_) {
-    image::Image scaled = seamless_ || scale == 1 ? picture : resized(picture, scale);
-    out.push_back(image::with_channels(std::move(scaled), channels));
+  std::vector<image::Image> out = channels == 1 ? grey_ : pictures_;
+  for (image::Image& picture : out) {
+    if (!seamless_ && scale != 1) picture = resized(picture, scale);
   }
   return out;
 }

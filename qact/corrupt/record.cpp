@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "qact/image/fail.h"
+#include "qact/image/regular_file.h"
 #include "qact/results/atomic_file.h"
 
 namespace qact::corrupt {
@@ -13,6 +14,7 @@ constexpr const char* kName = "distorted.json";
 }  // namespace
 
 Record::Record(const std::filesystem::path& folder) : folder_(folder) {
+  image::expect_regular_file(folder_ / kName);
   std::ifstream file(folder_ / kName);
   if (!file) return;
   entries_ = nlohmann::json::parse(file, nullptr, false);

@@ -20,6 +20,13 @@ void place(const image::Image& tile, int top, int left, int zoom, image::Image& 
   }
 }
 
+// The row's label: of frost, which one it is.
+std::string label_of(const std::string& distortion, const FrostTextures* frost) {
+  if (distortion != "frost") return distortion;
+  const std::string name = frost ? frost->name() : "procedural";
+  return distortion + " " + (name.starts_with("sha256:") ? name.substr(7, 8) : name);
+}
+
 }  // namespace
 
 image::Image contact_sheet(const image::Image& picture, const std::vector<std::string>& distortions,
@@ -28,7 +35,9 @@ image::Image contact_sheet(const image::Image& picture, const std::vector<std::s
   const auto [height, width, channels] = picture.size;
   const int zoom = std::max(1, kTile / std::max(height, width));
   size_t longest = 0;
-  for (const std::string& name : distortions) longest = std::max(longest, name.size());
+  for (const std::string& name : distortions) {
+    longest = std::max(longest, label_of(name, frost.get()).size());
+  }
   const int letters = kZoom * kLetterWidth, line = kZoom * kLetterHeight;
   const int margin = static_cast<int>(longest) * letters + 2 * kGap, header = line + 2 * kGap;
   const int down = height * zoom + kGap, across = width * zoom + kGap;
@@ -47,7 +56,8 @@ image::Image contact_sheet(const image::Image& picture, const std::vector<std::s
           .apply(picture.pixels.data(), 0, tile.pixels.data());
       place(tile, top, left, zoom, sheet);
       if (column == 0) {
-        draw_text(distortions[row], top + (height * zoom - line) / 2, kGap, kZoom, sheet);
+        draw_text(label_of(distortions[row], frost.get()), top + (height * zoom - line) / 2, kGap,
+                  kZoom, sheet);
       }
     }
   }

@@ -36,7 +36,7 @@ class Writer {
 
   Written run() {
     fs::create_directories(options_.folder);
-    record_.check_images(made_with({}));
+    record_.check_images(made_with("", {}));
     const bool all = options_.severities.size() == kSeverities;
     const int64_t severities =
         options_.layout == Layout::mnist_c ? 1 : static_cast<int64_t>(options_.severities.size());
@@ -83,26 +83,29 @@ class Writer {
     }
   }
 
-  json made_with(const std::vector<int>& severities) const {
+  json made_with(const std::string& name, const std::vector<int>& severities) const {
     const auto& size = images_.size;
-    return {{"data", images_.name},
-            {"part", images_.part},
-            {"shape", {images_.count(), size.height, size.width, size.channels}},
-            {"severities", severities},
-            {"seed", options_.seed},
-            {"frost", options_.frost_name}};
+    json out = {{"data", images_.name},
+                {"part", images_.part},
+                {"shape", {images_.count(), size.height, size.width, size.channels}},
+                {"severities", severities},
+                {"seed", options_.seed}};
+    if (name == "frost") out["frost"] = options_.frost ? options_.frost->name() : "procedural";
+    return out;
   }
 
   // True where it is there already, which counts as done.
-  bool is_kept(const std::string& target, const std::vector<int>& severities) {
-    if (!record_.has(target, made_with(severities))) return false;
+  bool is_kept(const std::string& target, const std::string& name,
+               const std::vector<int>& severities) {
+    if (!record_.has(target, made_with(name, severities))) return false;
     ++written_.kept;
     advance(images_.count() * static_cast<int64_t>(severities.size()));
     return true;
   }
 
-  void finish(const std::string& target, const std::vector<int>& severities) {
-    record_.add(target, made_with(severities));
+  void finish(const std::string& target, const std::string& name,
+              const std::vector<int>& severities) {
+    record_.add(target, made_with(name, severities));
     ++written_.made;
   }
 
@@ -141,7 +144,7 @@ class Writer {
 
   void write_array(const std::string& target, const std::string& name,
                    const std::vector<int>& severities) {
-    if (is_kept(target, severities)) return;
+    if (is_kept(target, name, severities)) return;
     results::AtomicFile file(options_.folder / target);
     file.write(as_text(array_header(static_cast<int64_t>(severities.size()))));
     for (const int severity : severities) {
@@ -150,7 +153,7 @@ class Writer {
       });
     }
     file.commit();
-    finish(target, severities);
+    finish(target, name, severities);
   }
 
   // The labels once for each severity, in bytes as CIFAR-C has them where they fit.
@@ -177,7 +180,7 @@ class Writer {
 
   // A folder of pictures is made beside its place and moved there when it is whole.
   void write_pictures(const std::string& target, const std::string& name, int severity) {
-    if (is_kept(target, {severity})) return;
+    if (is_kept(target, name, {severity})) return;
     if (images_.labels.empty()) {
       image::fail("corrupt", "expected labels for folders of classes, got none with ",
                   images_.name);
@@ -203,7 +206,7 @@ class Writer {
     }
     fs::remove_all(place);
     fs::rename(partial, place);
-    finish(target, {severity});
+    finish(target, name, {severity});
   }
 
   void write_picture(const fs::path& folder, std::span<const uint8_t> pixels, int64_t index) {

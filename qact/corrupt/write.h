@@ -38,8 +38,7 @@ struct WriteOptions {
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t seed = 0;
   int threads = 0;
-  std::shared_ptr<const FrostTextures> frost;
-  std::string frost_name = "procedural";  // for the record
+  std::shared_ptr<const FrostTextures> frost;  // none: procedural ones
 };
 
 struct Written {

@@ -10,14 +10,25 @@ void check_pixels(std::string_view format, int64_t width, int64_t height) {
        ", which are ", width * height);
 }
 
-Image decode_picture(Bytes bytes, int channels) {
-  if (bytes.size() >= 4 && bytes[0] == 0x89 && bytes[1] == 'P') return decode_png(bytes, channels);
-  if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8) {
-    return decode_jpeg(bytes, channels);
-  }
+namespace {
+
+// True for PNG, false for JPEG.
+bool is_png(Bytes bytes) {
+  if (bytes.size() >= 4 && bytes[0] == 0x89 && bytes[1] == 'P') return true;
+  if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8) return false;
   if (bytes.empty()) fail("picture", "expected a PNG or JPEG file, got an empty one");
   fail("picture", "expected a PNG or JPEG file, got one that starts with byte ",
        static_cast<int>(bytes[0]));
+}
+
+}  // namespace
+
+Image decode_picture(Bytes bytes, int channels) {
+  return is_png(bytes) ? decode_png(bytes, channels) : decode_jpeg(bytes, channels);
+}
+
+Image decode_picture_grey(Bytes bytes) {
+  return is_png(bytes) ? decode_png_grey(bytes) : decode_jpeg_grey(bytes);
 }
 
 }  // namespace qact::image

@@ -32,6 +32,12 @@ std::vector<uint8_t> encode_jpeg(const Image& picture, int quality, bool optimis
 // By the first bytes: PNG or JPEG.
 Image decode_picture(Bytes bytes, int channels = 0);
 
+// Grey as the decoders themselves make it, which is what OpenCV's imread(path, 0) gives: libpng's
+// luma, in linear light where the file says its gamma, and the Y of a JPEG.
+Image decode_png_grey(Bytes bytes);
+Image decode_jpeg_grey(Bytes bytes);
+Image decode_picture_grey(Bytes bytes);
+
 // numpy's .npy, version 1 to 3, C order, little-endian or single bytes.
 struct ArrayHeader {
   std::string dtype;  // as numpy writes it: "|u1", "<i8", ...

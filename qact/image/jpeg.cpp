@@ -73,7 +73,7 @@ struct Reader {
   jpeg_decompress_struct state = {};
 };
 
-bool read_header(Reader* reader, Bytes bytes, Size* size) {
+bool read_header(Reader* reader, Bytes bytes, bool grey, Size* size) {
   jpeg_decompress_struct* state = &reader->state;
   if (setjmp(reader->errors.jump)) return false;
   jpeg_mem_src(state, bytes.data(), bytes.size());
@@ -86,7 +86,8 @@ bool read_header(Reader* reader, Bytes bytes, Size* size) {
   if (state->num_components == 4) {
     state->out_color_space = JCS_CMYK;
   } else if (state->num_components != 1) {
-    state->out_color_space = JCS_RGB;
+    const bool has_luma = state->jpeg_color_space == JCS_YCbCr;
+    state->out_color_space = grey && has_luma ? JCS_GRAYSCALE : JCS_RGB;
   }
   jpeg_start_decompress(state);
   *size = {static_cast<int>(state->output_height), static_cast<int>(state->output_width),
@@ -154,12 +155,10 @@ bool write_picture(Writer* writer, const Image& picture, int quality, bool optim
   return true;
 }
 
-}  // namespace
-
-Image decode_jpeg(Bytes bytes, int channels) {
+Image decode(Bytes bytes, bool grey) {
   Reader reader;
   Size size;
-  if (!read_header(&reader, bytes, &size)) {
+  if (!read_header(&reader, bytes, grey, &size)) {
     fail("jpeg", "expected a JPEG picture, got: ", reader.errors.message);
   }
   Image picture(size);
@@ -167,9 +166,16 @@ Image decode_jpeg(Bytes bytes, int channels) {
     fail("jpeg", "expected a JPEG picture of ", size.width, "x", size.height,
          ", got: ", reader.errors.message);
   }
-  if (size.channels == 4) picture = from_inks(picture);
-  return with_channels(std::move(picture), channels);
+  return size.channels == 4 ? from_inks(picture) : picture;
 }
+
+}  // namespace
+
+Image decode_jpeg(Bytes bytes, int channels) {
+  return with_channels(decode(bytes, false), channels);
+}
+
+Image decode_jpeg_grey(Bytes bytes) { return with_channels(decode(bytes, true), 1); }
 
 std::vector<uint8_t> encode_jpeg(const Image& picture, int quality, bool optimise) {
   Writer writer;

@@ -35,8 +35,9 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
   source->position += count;
 }
 
-// Asks libpng for 8-bit grey or RGB whatever the file holds, and checks the sizes.
-bool read_header(png_structp png, png_infop info, Source* source, Size* size) {
+// Asks libpng for 8-bit grey or RGB whatever the file holds, or for grey alone, and checks the
+// sizes.
+bool read_header(png_structp png, png_infop info, Source* source, bool grey, Size* size) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_read_fn(png, source, read_bytes);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_pixels() knows better
@@ -52,6 +53,8 @@ bool read_header(png_structp png, png_infop info, Source* source, Size* size) {
   png_set_expand(png);
   png_set_strip_16(png);
   png_set_strip_alpha(png);
+  const bool coloured = png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR;
+  if (grey && coloured) png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
   *size = {static_cast<int>(height), static_cast<int>(width), png_get_channels(png, info)};
@@ -109,13 +112,11 @@ std::vector<png_bytep> row_pointers(Image* picture) {
   return rows;
 }
 
-}  // namespace
-
-Image decode_png(Bytes bytes, int channels) {
+Image decode(Bytes bytes, bool grey) {
   Source source{bytes};
   Reader reader(source.message);
   Size size;
-  if (!read_header(reader.png, reader.info, &source, &size)) {
+  if (!read_header(reader.png, reader.info, &source, grey, &size)) {
     fail("png", "expected a PNG picture, got: ", source.message);
   }
   Image picture(size);
@@ -124,8 +125,16 @@ Image decode_png(Bytes bytes, int channels) {
     fail("png", "expected a PNG picture of ", size.width, "x", size.height,
          ", got: ", source.message);
   }
-  return with_channels(std::move(picture), channels);
+  return picture;
 }
+
+}  // namespace
+
+Image decode_png(Bytes bytes, int channels) {
+  return with_channels(decode(bytes, false), channels);
+}
+
+Image decode_png_grey(Bytes bytes) { return decode(bytes, true); }
 
 std::vector<uint8_t> encode_png(const Image& picture) {
   char message[sizeof(Source::message)] = {};

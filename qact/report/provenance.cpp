@@ -24,12 +24,26 @@ std::vector<std::string> commands(const results::Rows& rows) {
   return all;
 }
 
+// Which textures the rows of frost were made with; they are not the same corruption.
+std::vector<std::string> frosts(const results::Rows& rows) {
+  std::vector<std::string> all;
+  for (const results::Row& row : rows) {
+    if (!row.contains("frost") || !row["frost"].is_string()) continue;
+    const std::string name = plain(row["frost"]);
+    if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+  }
+  return all;
+}
+
 }  // namespace
 
 // The command and the configuration of every run whose rows are on the page. kinds: run, and
 // config for a trained network.
 std::vector<Block> provenance(const results::Rows& rows) {
   std::vector<Block> blocks;
+  for (const std::string& name : frosts(rows)) {
+    blocks.push_back(Text{"Frost was made with these textures: " + name + "."});
+  }
   for (const std::string& command : commands(rows)) blocks.push_back(Code{command});
   for (const results::Row& row : results::of_kind(rows, "config")) {
     std::string title = "Configuration of " + plain(row.value("run", results::Row("a run")));

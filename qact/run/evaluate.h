@@ -22,7 +22,7 @@ struct EvaluateOptions {
   std::string data;      // none: what the run was trained on
   std::string data_dir;  // none: the run's
   std::string official;  // folder of the published distorted set; none: distortions are made
-  std::string frost;     // folder of the published frost textures
+  std::string frost = "procedural";  // or official, or a folder of textures: as open_frost()
   uint64_t data_seed = 0;
   int64_t limit = 0;  // the first so many test images; 0: all
 

@@ -7,6 +7,7 @@
 #include "qact/data/digest.h"
 #include "qact/data/npy_pair.h"
 #include "qact/image/fail.h"
+#include "qact/run/frost.h"
 
 namespace qact::run {
 namespace {
@@ -45,9 +46,7 @@ TestImages::TestImages(const TestImagesOptions& options)
       opened_(data::open_dataset(options.data, data::data_folder(options.data_dir),
                                  {.resize = options.image_size, .crop = options.image_size})),
       clean_(opened_.read({.part = data::Part::kTest})),
-      frost_(std::make_shared<const corrupt::FrostTextures>(
-          options.frost.empty() ? corrupt::FrostTextures::procedural()
-                                : corrupt::FrostTextures::from_folder(options.frost))),
+      frost_(open_frost(options.frost, data::data_folder(options.data_dir))),
       clean_hash_(data::digest_of(clean_)) {
   clean_ = with_labels_of(options.classes, clean_, options.data);
   remark_ = missing_classes(options.classes, clean_, options.data);
@@ -93,8 +92,8 @@ std::string TestImages::hash(const std::string& distortion, int severity) const 
     } else {
       files = files_hash(fs::exists(folder / distortion) ? folder / distortion : folder);
     }
-  } else if (distortion == "frost" && !options_.frost.empty()) {
-    files = files_hash(options_.frost);
+  } else if (distortion == "frost" && frost() != "procedural") {
+    files = frost();
   }
   if (files.empty()) return clean_hash_;
   data::Digest digest;

@@ -15,14 +15,14 @@
 namespace qact::run {
 
 struct TestImagesOptions {
-  std::string data;      // a dataset's name, or a folder of one's own
-  std::string data_dir;  // where datasets are
-  int image_size = 0;    // pictures of one's own are resized and cropped to; 0: left
-  int64_t limit = 0;     // the first so many images; 0: all
-  std::string official;  // a folder with the distorted set; empty: distortions are made
-  std::string frost;     // a folder with the published textures; empty: procedural ones
-  uint64_t seed = 0;     // of the distortions
-  ModelClasses classes;  // of the model to evaluate, whose labels the images get
+  std::string data;                  // a dataset's name, or a folder of one's own
+  std::string data_dir;              // where datasets are
+  int image_size = 0;                // pictures of one's own are resized and cropped to; 0: left
+  int64_t limit = 0;                 // the first so many images; 0: all
+  std::string official;              // a folder with the distorted set; empty: distortions are made
+  std::string frost = "procedural";  // the textures, as open_frost()
+  uint64_t seed = 0;                 // of the distortions
+  ModelClasses classes;              // of the model to evaluate, whose labels the images get
 };
 
 class TestImages {
@@ -47,7 +47,7 @@ class TestImages {
   std::string source() const { return options_.official.empty() ? "generated" : "official"; }
   // The folder of official images, whatever it was called.
   std::optional<std::string> official() const;
-  std::string frost() const { return options_.frost.empty() ? "procedural" : "published"; }
+  const std::string& frost() const { return frost_->name(); }
 
  private:
   data::Split read_official(const std::string& distortion, int severity) const;

@@ -11,10 +11,8 @@
 #include <numbers>
 
 #include "qact/corrupt/corrupt.h"
-#include "qact/image/codec.h"
 #include "qact/image/parallel.h"
 #include "tests/corrupt/pictures.h"
-#include "tests/results/scratch_folder.h"
 
 namespace qact::corrupt {
 namespace {
@@ -187,23 +185,11 @@ nlohmann::json read_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(file);
 }
 
-// The published textures' stand-ins, as the script makes them.
-std::shared_ptr<const FrostTextures> synthetic_textures() {
-  const ScratchFolder scratch;
-  const char* names[] = {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg"};
-  for (int i = 0; i < 5; ++i) {
-    const auto bytes = image::encode_png(testing::picture(1000 + i, 300 + 20 * i, 3));
-    std::ofstream(scratch.path / names[i], std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
-  }
-  return std::make_shared<const FrostTextures>(FrostTextures::from_folder(scratch.path));
-}
-
 class Distribution : public ::testing::TestWithParam<int> {};
 
 TEST_P(Distribution, OfTheChangeIsTheOriginals) {
   const int side = GetParam();
-  const auto frost = synthetic_textures();
+  const auto frost = testing::synthetic_textures();
   const auto folder = std::filesystem::path(QACT_TEST_FIXTURES) / "corrupt";
   for (const auto& row : read_json(folder / "distribution.json")) {
     if (row["side"] == side) compare(row, frost);
@@ -211,18 +197,6 @@ TEST_P(Distribution, OfTheChangeIsTheOriginals) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sides, Distribution, ::testing::Values(28, 32, 64, 96));
-
-// With the published pictures, which are not part of the repository: the environment names
-// their folder and the folder of the fixtures made with --frost.
-TEST(Frost, WithThePublishedTextures) {
-  const char* textures = std::getenv("QACT_FROST_TEXTURES");
-  const char* folder = std::getenv("QACT_FROST_FIXTURES");
-  if (!textures || !folder) GTEST_SKIP() << "QACT_FROST_TEXTURES or QACT_FROST_FIXTURES not set";
-  const auto frost = std::make_shared<const FrostTextures>(FrostTextures::from_folder(textures));
-  for (const auto& row : read_json(std::filesystem::path(folder) / "distribution.json")) {
-    compare(row, frost);
-  }
-}
 
 }  // namespace
 }  // namespace qact::corrupt

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
 
 #include "qact/core/random.h"
+#include "qact/image/codec.h"
+#include "tests/results/scratch_folder.h"
 
 namespace qact::corrupt::testing {
 namespace {
@@ -84,6 +88,22 @@ std::vector<uint8_t> pictures(int64_t count, int side, int channels) {
     out.insert(out.end(), one.pixels.begin(), one.pixels.end());
   }
   return out;
+}
+
+std::shared_ptr<const FrostTextures> synthetic_textures() {
+  constexpr uint8_t kGamma[] = {0, 0, 0,    4,    'g', 'A',  'M',  'A',
+                                0, 0, 0xb1, 0x8f, 11,  0xfc, 0x61, 5};
+  constexpr int kHeader = 33;  // the signature and IHDR
+  const ScratchFolder scratch;
+  const char* names[] = {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg"};
+  for (int i = 0; i < 5; ++i) {
+    auto bytes = image::encode_png(picture(1000 + i, 300 + 20 * i, 3));
+    if (i == 0) bytes.insert(bytes.begin() + kHeader, std::begin(kGamma), std::end(kGamma));
+    std::ofstream(scratch.path / names[i], std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
+  }
+  return std::make_shared<const FrostTextures>(
+      FrostTextures::from_folder(scratch.path, "synthetic"));
 }
 
 }  // namespace qact::corrupt::testing

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "qact/corrupt/frost_texture.h"
 #include "qact/image/image.h"
 
 namespace qact::corrupt::testing {
@@ -13,5 +14,8 @@ image::Image picture(int64_t index, int side, int channels);
 
 // `count` pictures, one after the other.
 std::vector<uint8_t> pictures(int64_t count, int side, int channels);
+
+// Stand-ins for the published frost textures. The first says its gamma, as theirs does.
+std::shared_ptr<const FrostTextures> synthetic_textures();
 
 }  // namespace qact::corrupt::testing

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "qact/corrupt/corrupt.h"
+#include "qact/corrupt/font.h"
 #include "tests/corrupt/pictures.h"
 
 namespace qact::corrupt {
@@ -20,6 +21,16 @@ TEST(Sheet, ShowsEveryDistortionAndSeverity) {
     EXPECT_TRUE(std::equal(tile.row(y), tile.row(y) + 64 * 3, sheet.row(top + y) + left * 3));
   }
   EXPECT_EQ(sheet.pixels[0], 255);
+}
+
+TEST(Sheet, SaysWhichFrostItIs) {
+  const image::Image picture = testing::picture(1, 64, 3);
+  const auto wide = [&](std::shared_ptr<const FrostTextures> frost) {
+    return contact_sheet(picture, {"frost"}, {1}, 0, std::move(frost)).size.width;
+  };
+  const std::string procedural = "procedural", synthetic = "synthetic";
+  EXPECT_EQ(wide(nullptr) - wide(testing::synthetic_textures()),
+            2 * kLetterWidth * static_cast<int>(procedural.size() - synthetic.size()));
 }
 
 }  // namespace

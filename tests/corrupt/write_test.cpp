@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "qact/data/dataset.h"
 #include "qact/data/npy_pair.h"
@@ -135,6 +136,22 @@ TEST_F(Write, GoesOnWhereItWasStopped) {
   EXPECT_EQ(last, 1);
   options_.seed = 3;
   EXPECT_EQ(write().made, 2);
+}
+
+TEST_F(Write, RecordsWhichFrostItWas) {
+  options_.distortions = {"fog", "frost"};
+  const auto recorded = [&] {
+    std::ifstream file(folder_ / "distorted.json");
+    return nlohmann::json::parse(file);
+  };
+  write();
+  EXPECT_EQ(recorded()["frost.npy"]["frost"], "procedural");
+  EXPECT_FALSE(recorded()["fog.npy"].contains("frost"));
+  options_.frost = testing::synthetic_textures();
+  const Written again = write();
+  EXPECT_EQ(again.made, 1);
+  EXPECT_EQ(again.kept, 1);
+  EXPECT_EQ(recorded()["frost.npy"]["frost"], "synthetic");
 }
 
 TEST_F(Write, RefusesAFolderOfOtherImages) {
