@@ -4,8 +4,9 @@
         opencv-python-headless==4.8.1.78 Pillow Wand      # and Debian's libmagickwand-6.q16-6
     venv/bin/python scripts/distortion_fixtures.py tests/fixtures/corrupt
 
-exact.npy: for each set below, distortion without chance, severity and picture, every
-`stride`-th value of the result from an offset of its own; exact.json names them in order.
+exact.npy: for each set below, distortion, severity and picture, every `stride`-th value of the
+result from an offset of its own; exact.json names them in order. Those with chance take the draws
+that the library takes (distortion_draw.py).
 distribution.json: statistics of the change (result - picture) made by each distortion with
 chance, with their standard errors. The pictures come from distortion_pictures.py. Frost
 takes five synthetic textures; with --frost DIR, the published pictures instead.
@@ -20,6 +21,7 @@ import cv2
 import numpy as np
 
 import distortion_oracle as oracle
+from distortion_draw import Draw
 from distortion_pictures import picture
 
 # scale, side, channels
@@ -50,7 +52,10 @@ RANDOM = [
 ]
 RANDOM_MNIST = RANDOM + ["shear", "rotate", "translate", "dotted_line", "zigzag"]
 ONE_SEVERITY = ["stripe", "canny_edges", "dotted_line", "zigzag"]
+# Noise is drawn from tables of probabilities: its draws are not the originals'.
+NOISE = ["gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"]
 EXACT_COUNT = {"cifar": (100, 29), "tiny": (10, 61), "imagenet": (3, 61), "mnist": (20, 13)}
+DRAWN_COUNT = {"cifar": (30, 29), "tiny": (6, 61), "imagenet": (2, 61), "mnist": (20, 13)}
 RANDOM_COUNT = {"cifar": 1000, "tiny": 200, "imagenet": 60, "mnist": 400}
 GROUPS = 20
 BINS = 8
@@ -66,31 +71,54 @@ def pictures(scale, count):
     return [p[..., 0] for p in out] if channels == 1 else out
 
 
+GAMMA = bytes.fromhex("00000004") + b"gAMA" + bytes.fromhex("0000b18f0bfc6105")
+
+
+def synthetic_texture(index, gamma):
+    """A picture as a PNG file, which says its gamma as the first published texture does."""
+    file = cv2.imencode(".png", picture(1000 + index, 300 + 20 * index)[..., ::-1])[1].tobytes()
+    header = 33  # the signature and IHDR
+    return file[:header] + (GAMMA if gamma else b"") + file[header:]
+
+
 def textures(scale, folder):
     if folder:
         names = ["frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg"]
-        read = [cv2.imread(str(pathlib.Path(folder) / name)) for name in names]
-        out = [np.ascontiguousarray(ice[..., ::-1]) for ice in read]
+        files = [(pathlib.Path(folder) / name).read_bytes() for name in names]
     else:
-        out = [picture(1000 + i, 300 + 20 * i) for i in range(5)]
-    return [cv2.cvtColor(ice, cv2.COLOR_RGB2GRAY) for ice in out] if scale == "mnist" else out
+        files = [synthetic_texture(i, gamma=i == 0) for i in range(5)]
+    files = [np.frombuffer(file, np.uint8) for file in files]
+    if scale == "mnist":
+        return [cv2.imdecode(file, cv2.IMREAD_GRAYSCALE) for file in files]
+    read = [cv2.imdecode(file, cv2.IMREAD_COLOR) for file in files]
+    return [np.ascontiguousarray(ice[..., ::-1]) for ice in read]
 
 
-def exact(full):
+def brightened(index, x):
+    """Every other picture in colour twice as bright: much of it is white, where rounding shows."""
+    return np.minimum(2 * x.astype(int), 255).astype(np.uint8) if x.ndim == 3 and index % 2 else x
+
+
+def exact(full, folder):
     values, names = [], []
-    for scale, (count, stride) in EXACT_COUNT.items():
-        stride = 1 if full else stride
-        inputs = pictures(scale, count)
-        for name in EXACT_MNIST if scale == "mnist" else EXACT:
+    for scale in EXACT_COUNT:
+        ice = textures(scale, folder)
+        drawn = [n for n in (RANDOM_MNIST if scale == "mnist" else RANDOM) if n not in NOISE]
+        for name in (EXACT_MNIST if scale == "mnist" else EXACT) + drawn:
+            count, stride = (DRAWN_COUNT if name in drawn else EXACT_COUNT)[scale]
+            stride = 1 if full else stride
+            extra = {"textures": ice} if name == "frost" else {}
             for severity in severities(name):
                 side, channels = SETS[scale]
                 names.append(
                     dict(name=name, severity=severity, side=side, channels=channels,
                          pictures=count, stride=stride)
                 )
-                for i, x in enumerate(inputs):
-                    out = oracle.distort(name, x, scale, severity, None)
+                for i, x in enumerate(pictures(scale, count)):
+                    draw = Draw(0, name, severity, i)
+                    out = oracle.distort(name, brightened(i, x), scale, severity, draw, **extra)
                     values.append(out.reshape(-1)[i % stride :: stride])
+            print(scale, name, file=sys.stderr)
     return np.concatenate(values), names
 
 
@@ -164,7 +192,7 @@ def main():
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.part != "distribution":
-        values, names = exact(options.full)
+        values, names = exact(options.full, options.frost)
         np.save(options.folder / "exact.npy", values)
         lines = ",\n".join(json.dumps(row) for row in names)
         (options.folder / "exact.json").write_text(f"[\n{lines}\n]\n")

@@ -17,6 +17,8 @@ from skimage.filters import gaussian
 from wand.api import library
 from wand.image import Image as WandImage
 
+from distortion_draw import Draw
+
 library.MagickMotionBlurImage.argtypes = (ctypes.c_void_p,) + (ctypes.c_double,) * 3
 
 CONSTANTS = {
@@ -163,9 +165,9 @@ def constants(name, scale, severity):
 
 
 def finish(x, scale):
-    """[0, 255] to bytes."""
+    """[0, 255] to bytes. MNIST-C's functions return float32, which is rounded, ties to even."""
     x = np.clip(x, 0, 255)
-    return (np.round(x) if scale == "mnist" else x).astype(np.uint8)
+    return (np.round(x.astype(np.float32)) if scale == "mnist" else x).astype(np.uint8)
 
 
 def smooth(x, sigma, scale):
@@ -201,14 +203,19 @@ def plasma(side, decay, rng):
         half = step // 2
         corner = p[::step, ::step]
 
-        def displaced(total):
-            return total / 4 + width * rng.uniform(-width, width, total.shape)
+        def displaced(total, uniform):
+            return total / 4 + width * uniform
 
         right, below = np.roll(corner, -1, 1), np.roll(corner, -1, 0)
-        p[half::step, half::step] = displaced(corner + right + below + np.roll(right, -1, 0))
+        uniform = rng.uniform(-width, width, corner.shape)
+        total = corner + right + below + np.roll(right, -1, 0)
+        p[half::step, half::step] = displaced(total, uniform)
         centre = p[half::step, half::step]
-        p[::step, half::step] = displaced(centre + np.roll(centre, 1, 0) + corner + right)
-        p[half::step, ::step] = displaced(centre + np.roll(centre, 1, 1) + corner + below)
+        uniform = rng.uniform(-width, width, corner.shape + (2,))
+        total = centre + np.roll(centre, 1, 0) + corner + right
+        p[::step, half::step] = displaced(total, uniform[..., 0])
+        total = centre + np.roll(centre, 1, 1) + corner + below
+        p[half::step, ::step] = displaced(total, uniform[..., 1])
         step //= 2
         width /= decay
     p -= p.min()
@@ -244,20 +251,26 @@ def defocus_blur(x, c, scale, rng):
     return finish(np.clip(cv2.filter2D(x / 255.0, -1, kernel), 0, 1) * 255, scale)
 
 
+def offsets(rng, reach):
+    if isinstance(rng, Draw):
+        return rng.offsets(reach)
+    return rng.integers(-reach, reach, size=2)
+
+
 def glass_blur(x, c, scale, rng):
     sigma, reach, rounds = c
     x = np.uint8(smooth(x / 255.0, sigma, scale) * 255)
     height, width = x.shape[:2]
     for _ in range(rounds):
-        moves = rng.integers(-reach, reach, size=(height, width, 2))
-        chosen = rng.random((height, width)) < 0.5
         for h in range(height - reach, reach, -1):
             for w in range(width - reach, reach, -1):
-                dy, dx = moves[h, w]
-                if scale != "mnist":
-                    x[h, w] = x[h + dy, w + dx]
-                elif chosen[h, w]:
+                if scale == "mnist" and rng.choice([False, True]):
+                    continue
+                dy, dx = offsets(rng, reach)
+                if scale == "mnist":
                     x[h, w], x[h + dy, w + dx] = int(x[h + dy, w + dx]), int(x[h, w])
+                else:
+                    x[h, w] = x[h + dy, w + dx]
     return finish(np.clip(smooth(x / 255.0, sigma, scale), 0, 1) * 255, scale)
 
 
@@ -322,7 +335,7 @@ def spatter(x, c, scale, rng):
     if mud or scale == "mnist":
         mask = gaussian((layer > threshold).astype(np.float32), sigma=strength)
         mask[mask < 0.8] = 0
-        colour = np.array([63, 42, 20]) / 255.0
+        colour = np.float32(np.array([63, 42, 20]) / 255.0)
         if x.ndim == 3:
             mask = mask[..., None]
         else:
@@ -336,7 +349,7 @@ def spatter(x, c, scale, rng):
     mask = layer * cv2.blur(light, (3, 3)).astype(np.float32)
     if mask.max() > 0:
         mask = mask / mask.max() * strength
-    colour = np.array([175, 238, 238]) / 255.0
+    colour = np.float32(np.array([175, 238, 238]) / 255.0)
     return finish(np.clip(x + mask[..., None] * colour, 0, 1) * 255, scale)
 
 

@@ -3,6 +3,7 @@
 #include "qact/corrupt/constants.h"
 #include "qact/corrupt/effects.h"
 #include "qact/corrupt/filter.h"
+#include "qact/corrupt/gaussian.h"
 #include "qact/corrupt/motion.h"
 #include "qact/corrupt/resample.h"
 
@@ -22,18 +23,19 @@ std::vector<Tap> disk(DefocusConstants constants) {
       ++inside;
     }
   }
+  for (float& weight : plain) weight /= static_cast<float>(inside);
+  // Along the rows, then along the columns, in float32 as OpenCV does it.
   const auto weights = gaussian_weights(constants.alias_sigma, alias_radius);
-  std::vector<Tap> alias;
-  for (int y = -alias_radius; y <= alias_radius; ++y) {
-    for (int x = -alias_radius; x <= alias_radius; ++x) {
-      const double weight = weights[y + alias_radius] * weights[x + alias_radius];
-      alias.push_back({y, x, static_cast<float>(weight / inside)});
-    }
+  std::vector<Tap> across, down;
+  for (int k = -alias_radius; k <= alias_radius; ++k) {
+    across.push_back({0, k, weights[k + alias_radius]});
+    down.push_back({k, 0, weights[k + alias_radius]});
   }
-  correlate(plain.data(), {side, side, 1}, Border::reflect101, alias, smooth.data());
+  correlate(plain.data(), {side, side, 1}, Border::reflect101, across, smooth.data());
+  correlate(smooth.data(), {side, side, 1}, Border::reflect101, down, plain.data());
   std::vector<Tap> taps;  // its lower half: correlate_mirrored adds the upper
   for (int i = reach * side; i < side * side; ++i) {
-    if (smooth[i] > 1e-9f) taps.push_back({i / side - reach, i % side - reach, smooth[i]});
+    if (plain[i] > 1e-17f) taps.push_back({i / side - reach, i % side - reach, plain[i]});
   }
   return taps;
 }
@@ -64,20 +66,19 @@ void shuffle(std::vector<uint8_t>& pixels, const Setting& setting, int reach, Dr
 
 Effect defocus_blur(const Setting& setting) {
   return [setting, taps = disk(kDefocusBlur.at(setting))](const uint8_t* in, Draw&, uint8_t* out) {
-    const int64_t n = setting.size.values();
-    const std::vector<float> values(in, in + n);
-    std::vector<float> blurred(n);
+    const std::vector<double> values = from_bytes<double>(in, setting.size.values());
+    std::vector<double> blurred(values.size());
     correlate_mirrored(values.data(), setting.size, Border::reflect101, taps, blurred.data());
-    to_bytes(blurred.data(), n, setting.half(), out);
+    to_bytes(blurred, setting.rounding(), out);
   };
 }
 
 Effect gaussian_blur(const Setting& setting) {
   const GaussianBlur blur(kGaussianBlur.at(setting), 4, Border::clamp, setting.mnist);
   return [setting, blur](const uint8_t* in, Draw&, uint8_t* out) {
-    std::vector<float> values(in, in + setting.size.values());
+    std::vector<double> values = from_bytes<double>(in, setting.size.values());
     blur(values, setting.size);
-    to_bytes(values.data(), setting.size.values(), setting.half(), out);
+    to_bytes(values, setting.rounding(), out);
   };
 }
 
@@ -86,14 +87,14 @@ Effect glass_blur(const Setting& setting) {
   const GaussianBlur blur(constants.sigma, 4, Border::clamp, setting.mnist);
   return [setting, constants, blur](const uint8_t* in, Draw& draw, uint8_t* out) {
     const int64_t n = setting.size.values();
-    std::vector<float> values(in, in + n);
+    std::vector<double> values = from_bytes<double>(in, n);
     std::vector<uint8_t> pixels(n);
     blur(values, setting.size);
-    to_bytes(values.data(), n, 0, pixels.data());
+    to_bytes(values, Rounding::down, pixels.data());
     for (int i = 0; i < constants.rounds; ++i) shuffle(pixels, setting, constants.reach, draw);
-    values.assign(pixels.begin(), pixels.end());
+    values = from_bytes<double>(pixels.data(), n);
     blur(values, setting.size);
-    to_bytes(values.data(), n, setting.half(), out);
+    to_bytes(values, setting.rounding(), out);
   };
 }
 
@@ -102,7 +103,7 @@ Effect motion_blur(const Setting& setting) {
   return [setting, blur](const uint8_t* in, Draw& draw, uint8_t* out) {
     std::vector<float> values(in, in + setting.size.values());
     blur(values, setting.size, draw.uniform(-45, 45));
-    to_bytes(values.data(), setting.size.values(), 0, out);
+    std::copy(values.begin(), values.end(), out);
   };
 }
 
@@ -142,7 +143,7 @@ Effect zoom_blur(const Setting& setting) {
     const float scale = 1.0f / static_cast<float>(count + 1);
     for (int i = 0; i < pixels; ++i) {
       for (int c = 0; c < channels; ++c) {
-        out[i * channels + c] = to_byte(sum[i * padded + c] * scale, setting.half());
+        out[i * channels + c] = to_byte(sum[i * padded + c] * scale, setting.rounding());
       }
     }
   };

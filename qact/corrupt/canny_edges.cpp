@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "qact/corrupt/effects.h"
-#include "qact/corrupt/filter.h"
+#include "qact/corrupt/gaussian.h"
 
 namespace qact::corrupt {
 namespace {

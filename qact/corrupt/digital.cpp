@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -67,60 +68,89 @@ void resize_box(const uint8_t* in, image::Size size, const std::vector<BoxTaps>&
   resize_lines(narrow.data(), rows, width, channels, channels, width * channels, channels, out);
 }
 
-}  // namespace
+// Hue, saturation and value on [0, 1], and back, in the operations of scikit-image: where a byte
+// is a whole number but for the last bit, the last bit decides.
+struct Hsv {
+  double h, s, v;
+};
 
-// V + c in HSV: the hue and the saturation stay, so the channels keep their ratios.
-Effect brightness(const Setting& setting) {
-  const float added = 255 * static_cast<float>(kBrightness.at(setting));
-  return [setting, added](const uint8_t* in, Draw&, uint8_t* out) {
-    const int channels = setting.size.channels;
+Hsv to_hsv(double r, double g, double b) {
+  const double most = std::max({r, g, b}), range = most - std::min({r, g, b});
+  if (range == 0) return {0, 0, most};
+  const double sector = b == most   ? 4 + (r - g) / range
+                        : g == most ? 2 + (b - r) / range
+                                    : (g - b) / range;
+  return {sector < 0 ? sector / 6 + 1 : sector / 6, range / most, most};
+}
+
+std::array<double, 3> to_rgb(const Hsv& colour) {
+  const auto [h, s, v] = colour;
+  const double sector = std::floor(h * 6), fraction = h * 6 - sector;
+  const double low = v * (1 - s), falling = v * (1 - fraction * s);
+  const double rising = v * (1 - (1 - fraction) * s);
+  switch (static_cast<int>(sector) % 6) {
+    case 0:
+      return {v, rising, low};
+    case 1:
+      return {falling, v, low};
+    case 2:
+      return {low, v, rising};
+    case 3:
+      return {low, falling, v};
+    case 4:
+      return {rising, low, v};
+    default:
+      return {v, low, falling};
+  }
+}
+
+// A grey pixel goes through as one of three equal channels, and comes back as their luma.
+template <class Change>
+Effect in_hsv(const Setting& setting, const Change& change) {
+  return [setting, change](const uint8_t* in, Draw&, uint8_t* out) {
+    const int channels = setting.size.channels, last = channels - 1;
     for (int64_t i = 0; i < setting.size.values(); i += channels) {
-      const float value = *std::max_element(in + i, in + i + channels);
-      const float brighter = std::min(value + added, 255.0f);
-      const float ratio = value > 0 ? brighter / value : 0;
-      for (int c = 0; c < channels; ++c) {
-        out[i + c] = to_byte(brighter - (value - in[i + c]) * ratio, setting.half());
+      const uint8_t* pixel = in + i;
+      const auto rgb =
+          to_rgb(change(to_hsv(pixel[0] / 255.0, pixel[last / 2] / 255.0, pixel[last] / 255.0)));
+      if (channels == 1) {
+        const double luma = .2125 * rgb[0] + .7154 * rgb[1] + .0721 * rgb[2];
+        out[i] = to_byte(luma * 255, setting.rounding());
+      }
+      for (int c = 0; c < channels && channels == 3; ++c) {
+        out[i + c] = to_byte(rgb[c] * 255, setting.rounding());
       }
     }
   };
 }
 
-// S -> a S + b in HSV. A grey pixel has hue 0, so b tints it red.
+}  // namespace
+
+// V + c in HSV.
+Effect brightness(const Setting& setting) {
+  return in_hsv(setting, [added = kBrightness.at(setting)](const Hsv& colour) {
+    return Hsv{colour.h, colour.s, std::min(colour.v + added, 1.0)};
+  });
+}
+
+// S -> a S + b in HSV. A grey pixel has hue 0, so b tints it red. MNIST-C does so to all of HSV.
 Effect saturate(const Setting& setting) {
-  const float a = static_cast<float>(kSaturate.at(setting).factor);
-  const float b = static_cast<float>(kSaturate.at(setting).offset);
-  if (setting.size.channels == 1) {
-    // MNIST-C applies a and b to all of HSV and takes the luma of the result.
-    const float sector = 6 * b, fraction = sector - std::floor(sector);
-    const float low = 1 - b, falling = 1 - fraction * b, rising = 1 - (1 - fraction) * b;
-    const float luma = sector < 1 ? .2125f + .7154f * rising + .0721f * low
-                                  : .2125f * falling + .7154f + .0721f * low;
-    return [=](const uint8_t* in, Draw&, uint8_t* out) {
-      for (int64_t i = 0; i < setting.size.values(); ++i) {
-        out[i] = to_byte(std::min(a * in[i] + 255 * b, 255.0f) * luma, setting.half());
-      }
-    };
-  }
-  return [=](const uint8_t* in, Draw&, uint8_t* out) {
-    for (int64_t i = 0; i < setting.size.values(); i += 3) {
-      const float value = std::max({in[i], in[i + 1], in[i + 2]});
-      const float range = value - std::min({in[i], in[i + 1], in[i + 2]});
-      if (range == 0) {
-        out[i] = static_cast<uint8_t>(value);
-        out[i + 1] = out[i + 2] = to_byte(value * (1 - b), setting.half());
-        continue;
-      }
-      const float ratio = std::clamp(a * range / value + b, 0.0f, 1.0f) * value / range;
-      for (int c = 0; c < 3; ++c) {
-        out[i + c] = to_byte(value - (value - in[i + c]) * ratio, setting.half());
-      }
-    }
+  const auto changed = [constants = kSaturate.at(setting)](double x) {
+    return std::min(x * constants.factor + constants.offset, 1.0);
   };
+  if (setting.size.channels == 1) {
+    return in_hsv(setting, [changed](const Hsv& colour) {
+      return Hsv{changed(colour.h), changed(colour.s), changed(colour.v)};
+    });
+  }
+  return in_hsv(setting, [changed](const Hsv& colour) {
+    return Hsv{colour.h, changed(colour.s), colour.v};
+  });
 }
 
 // (x - mean) c + mean, the mean of each channel.
 Effect contrast(const Setting& setting) {
-  const float factor = static_cast<float>(kContrast.at(setting));
+  const double factor = kContrast.at(setting);
   return [setting, factor](const uint8_t* in, Draw&, uint8_t* out) {
     const int channels = setting.size.channels;
     const int64_t n = setting.size.values();
@@ -131,9 +161,9 @@ Effect contrast(const Setting& setting) {
     // A byte has one image under the map of its channel.
     uint8_t map[3][256];
     for (int c = 0; c < channels; ++c) {
-      const double mean = static_cast<double>(sum[c]) * channels / static_cast<double>(n);
+      const double mean = static_cast<double>(sum[c]) * channels / static_cast<double>(n) / 255;
       for (int v = 0; v < 256; ++v) {
-        map[c][v] = to_byte(static_cast<float>((v - mean) * factor + mean), setting.half());
+        map[c][v] = to_byte(((v / 255.0 - mean) * factor + mean) * 255, setting.rounding());
       }
     }
     for (int64_t i = 0; i < n; i += channels) {

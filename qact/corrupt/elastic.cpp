@@ -3,7 +3,7 @@
 
 #include "qact/corrupt/constants.h"
 #include "qact/corrupt/effects.h"
-#include "qact/corrupt/filter.h"
+#include "qact/corrupt/gaussian.h"
 #include "qact/corrupt/sample.h"
 
 namespace qact::corrupt {
@@ -12,14 +12,18 @@ namespace {
 // (x, y) -> (m0 x + m1 y + m2, m3 x + m4 y + m5)
 using Affine = std::array<double, 6>;
 
-// Moves three corners of a square in the middle by up to `reach` in x and in y.
+// Moves three corners of a square in the middle by up to `reach` in x and in y. The corners are
+// float32: a large reach may put them nearly on a line.
 Affine random_affine(image::Size size, double reach, Draw& draw) {
   const double cx = size.width / 2, cy = size.height / 2;
   const double q = std::min(size.height, size.width) / 3;
   const double from[3][2] = {{cx + q, cy + q}, {cx + q, cy - q}, {cx - q, cy - q}};
+  const auto moved = [](double x, double by) {
+    return static_cast<float>(x) + static_cast<float>(by);
+  };
   double to[3][2];
   for (int i = 0; i < 3; ++i) {
-    for (int k = 0; k < 2; ++k) to[i][k] = from[i][k] + draw.uniform(-reach, reach);
+    for (int k = 0; k < 2; ++k) to[i][k] = moved(from[i][k], draw.uniform(-reach, reach));
   }
   Affine m;
   for (int k = 0; k < 2; ++k) {
@@ -50,20 +54,21 @@ void warp(const std::vector<float>& in, image::Size size, Border border, const A
   for (int y = 0; y < size.height; ++y) {
     const int start_x = fixed(m[1] * y + m[2]) + 16, start_y = fixed(m[4] * y + m[5]) + 16;
     for (int x = 0; x < size.width; ++x, pixel += size.channels) {
-      const float sx = static_cast<float>((start_x + across_x[x]) >> 5) / 32;
+      const float sx = static_cast<float>((start_x + across_x[x]) >> 5) / 32;  // exact
       const float sy = static_cast<float>((start_y + across_y[x]) >> 5) / 32;
       sample_at(in.data(), size, border, sy, sx, pixel);
     }
   }
 }
 
+// The original draws and blurs in double and keeps the result in float32.
 std::vector<float> displacement(image::Size size, double strength, const GaussianBlur& blur,
                                 Draw& draw) {
-  std::vector<float> field(int64_t{size.height} * size.width);
-  for (float& value : field) value = static_cast<float>(draw.uniform(-1, 1));
+  std::vector<double> field(int64_t{size.height} * size.width);
+  for (double& value : field) value = draw.uniform(-1, 1);
   blur(field, {size.height, size.width, 1});
-  for (float& value : field) value *= static_cast<float>(strength);
-  return field;
+  for (double& value : field) value *= strength;
+  return {field.begin(), field.end()};
 }
 
 }  // namespace
@@ -76,29 +81,28 @@ Effect elastic_transform(const Setting& setting) {
   const GaussianBlur blur(side * sides.sigma, 3, Border::reflect);
   return [=](const uint8_t* in, Draw& draw, uint8_t* out) {
     const image::Size size = setting.size;
-    const std::vector<float> values(in, in + size.values());
+    // Images in float32 on [0, 1], places in double: so white stays white.
+    const std::vector<float> values = from_bytes<float>(in, size.values());
     std::vector<float> warped(values.size());
     const Affine affine = random_affine(size, side * sides.affine, draw);
     warp(values, size, setting.mnist ? Border::zero : Border::reflect101, inverse(affine), warped);
     if (sides.strength == 0) {
-      to_bytes(warped.data(), size.values(), setting.half(), out);
+      to_bytes(warped, setting.rounding(), out);
       return;
     }
     const auto dx = displacement(size, side * sides.strength, blur, draw);
     const auto dy = displacement(size, side * sides.strength, blur, draw);
-    float pixel[3];
+    std::vector<float> moved(values.size());
     for (int y = 0, i = 0; y < size.height; ++y) {
       for (int x = 0; x < size.width; ++x, ++i) {
-        const float sy = y + dy[i], sx = x + dx[i];
+        const double sy = y + double{dy[i]}, sx = x + double{dx[i]};
         const bool outside = sy < 0 || sx < 0 || sy > size.height - 1 || sx > size.width - 1;
-        if (outside && setting.mnist) {
-          out[i] = 0;
-          continue;
-        }
-        sample_at(warped.data(), size, Border::reflect, sy, sx, pixel);
-        to_bytes(pixel, size.channels, setting.half(), out + int64_t{i} * size.channels);
+        if (outside && setting.mnist) continue;  // stays black
+        sample_at(warped.data(), size, Border::reflect, sy, sx,
+                  moved.data() + int64_t{i} * size.channels);
       }
     }
+    to_bytes(moved, setting.rounding(), out);
   };
 }
 

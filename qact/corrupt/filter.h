@@ -1,4 +1,4 @@
-// Correlation with a few taps, and Gaussian blur, on float images (HWC).
+// Correlation with a few taps, on images (HWC) of float or double.
 #pragma once
 
 #include <span>
@@ -24,32 +24,18 @@ inline int border_index(Border border, int i, int n) {
 
 struct Tap {
   int dy = 0, dx = 0;
-  float weight = 0;
+  double weight = 0;
 };
 
-// out(y, x) = sum over taps of weight * in(y + dy, x + dx). `out` must not be `in`.
-void correlate(const float* in, image::Size size, Border border, std::span<const Tap> taps,
-               float* out);
+// out(y, x) = sum over taps of weight * in(y + dy, x + dx). `out` must not be `in`. T: float or
+// double.
+template <class T>
+void correlate(const T* in, image::Size size, Border border, std::span<const Tap> taps, T* out);
 
 // The same for taps that mirror each other above and below: given are those of dy >= 0.
 // Mirrored rows are added up first, which halves the work.
-void correlate_mirrored(const float* in, image::Size size, Border border, std::span<const Tap> taps,
-                        float* out);
-
-// exp(-k^2 / 2 sigma^2), k = -radius..radius, normalised.
-std::vector<double> gaussian_weights(double sigma, int radius);
-
-// A separable Gaussian of radius int(truncate * sigma + .5).
-class GaussianBlur {
- public:
-  explicit GaussianBlur(double sigma, double truncate = 4, Border border = Border::clamp,
-                        bool columns_alone = false);
-  void operator()(std::vector<float>& values, image::Size size) const;
-
- private:
-  std::vector<Tap> across_, down_;
-  Border border_;
-  bool columns_alone_;  // blurs along the columns, not across them
-};
+template <class T>
+void correlate_mirrored(const T* in, image::Size size, Border border, std::span<const Tap> taps,
+                        T* out);
 
 }  // namespace qact::corrupt

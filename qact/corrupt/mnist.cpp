@@ -24,14 +24,13 @@ Map about_centre(double a, double b, double d, double e) {
 }
 
 void warp(const uint8_t* in, const Setting& setting, const Map& m, uint8_t* out) {
-  const std::vector<float> values(in, in + setting.size.values());
+  const std::vector<double> values = from_bytes<double>(in, setting.size.values());
   for (int y = 0; y < kSide; ++y) {
     for (int x = 0; x < kSide; ++x) {
-      float value;
-      sample_at(values.data(), setting.size, Border::zero,
-                static_cast<float>(m.d * x + m.e * y + m.f),
-                static_cast<float>(m.a * x + m.b * y + m.c), &value);
-      out[y * kSide + x] = to_byte(value, setting.half());
+      double value;
+      sample_at(values.data(), setting.size, Border::zero, m.d * x + m.e * y + m.f,
+                m.a * x + m.b * y + m.c, &value);
+      out[y * kSide + x] = to_byte(255 * value, setting.rounding());
     }
   }
 }
@@ -80,9 +79,8 @@ void to_layer(const uint8_t* in, Layer& layer) {
   for (int i = 0; i < kSide * kSide; ++i) layer[i] = in[i] / 255.0;
 }
 
-void from_layer(const Layer& layer, float half, uint8_t* out) {
-  for (int i = 0; i < kSide * kSide; ++i)
-    out[i] = to_byte(static_cast<float>(layer[i] * 255), half);
+void from_layer(const Layer& layer, Rounding rounding, uint8_t* out) {
+  for (int i = 0; i < kSide * kSide; ++i) out[i] = to_byte(layer[i] * 255, rounding);
 }
 
 }  // namespace
@@ -129,7 +127,7 @@ Effect stripe(const Setting&) {
 }
 
 Effect dotted_line(const Setting& setting) {
-  return [half = setting.half()](const uint8_t* in, Draw& draw, uint8_t* out) {
+  return [rounding = setting.rounding()](const uint8_t* in, Draw& draw, uint8_t* out) {
     Layer line{}, layer;
     const int r0 = draw.below(27), r1 = draw.below(27);
     add_line(0, r0, 27, r1, line);
@@ -138,12 +136,12 @@ Effect dotted_line(const Setting& setting) {
       const bool dot = i % kSide % 4 >= 2;  // two columns off, two on
       if (dot) layer[i] = std::min(layer[i] + line[i], 1.0);
     }
-    from_layer(layer, half, out);
+    from_layer(layer, rounding, out);
   };
 }
 
 Effect zigzag(const Setting& setting) {
-  return [half = setting.half()](const uint8_t* in, Draw& draw, uint8_t* out) {
+  return [rounding = setting.rounding()](const uint8_t* in, Draw& draw, uint8_t* out) {
     constexpr double kFirst = 2, kLast = 25;
     const int r0 = draw.below(27), rise = draw.below(10) - 5;
     const double angle = std::atan(rise / (kLast - kFirst));
@@ -157,7 +155,7 @@ Effect zigzag(const Setting& setting) {
     for (size_t i = 1; i < corners.size(); ++i) {
       add_line(corners[i - 1].column, corners[i - 1].row, corners[i].column, corners[i].row, layer);
     }
-    from_layer(layer, half, out);
+    from_layer(layer, rounding, out);
   };
 }
 

@@ -21,7 +21,7 @@ void MotionBlur::operator()(std::vector<float>& values, image::Size size, double
   std::vector<Tap> taps(weights_.size());
   for (size_t i = 0; i < taps.size(); ++i) {
     taps[i] = {static_cast<int>(std::ceil(i * sine - 0.5)),
-               static_cast<int>(std::ceil(i * cosine - 0.5)), static_cast<float>(weights_[i])};
+               static_cast<int>(std::ceil(i * cosine - 0.5)), weights_[i]};
   }
   std::vector<float> blurred(values.size());
   correlate(values.data(), size, Border::clamp, taps, blurred.data());

@@ -61,7 +61,8 @@ Effect channel(const Setting& setting, RowOf row_of) {
 }
 
 // P(byte <= k) = P(value + N(0, deviation) < k + 1 - half), all on the scale of bytes.
-Probabilities normal_around(double value, double deviation, double half) {
+Probabilities normal_around(double value, double deviation, Rounding rounding) {
+  const double half = rounding == Rounding::to_even ? 0.5 : 0;
   Probabilities p{};
   double before = 0;
   for (int k = 0; k < 256; ++k) {
@@ -78,12 +79,12 @@ Probabilities normal_around(double value, double deviation, double half) {
   return p;
 }
 
-Probabilities poisson(double mean, double photons, double half) {
+Probabilities poisson(double mean, double photons, Rounding rounding) {
   Probabilities p{};
   double probability = std::exp(-mean), total = 0;
   const int most = static_cast<int>(mean + 12 * std::sqrt(mean) + 30);
   for (int k = 0; k <= most; ++k) {
-    p[static_cast<int>(std::min(k / photons, 1.0) * 255 + half)] += probability;
+    p[to_byte(std::min(k / photons, 1.0) * 255, rounding)] += probability;
     total += probability;
     probability *= mean / (k + 1);
   }
@@ -97,21 +98,21 @@ Probabilities poisson(double mean, double photons, double half) {
 Effect gaussian_noise(const Setting& setting) {
   const double deviation = 255 * kGaussianNoise.at(setting);
   return channel(setting,
-                 [&](int value) { return normal_around(value, deviation, setting.half()); });
+                 [&](int value) { return normal_around(value, deviation, setting.rounding()); });
 }
 
 // x + x N(0, c)
 Effect speckle_noise(const Setting& setting) {
   const double c = kSpeckleNoise.at(setting);
   return channel(setting,
-                 [&](int value) { return normal_around(value, c * value, setting.half()); });
+                 [&](int value) { return normal_around(value, c * value, setting.rounding()); });
 }
 
 // Poisson(x c) / c
 Effect shot_noise(const Setting& setting) {
   const double photons = kShotNoise.at(setting);
   return channel(setting, [&](int value) {
-    return poisson(value / 255.0 * photons, photons, setting.half());
+    return poisson(value / 255.0 * photons, photons, setting.rounding());
   });
 }
 

@@ -7,12 +7,12 @@
 namespace qact::corrupt {
 namespace {
 
-template <int kChannels>
-void add_row(const float* in, const Axis& columns, float gain, float* sum) {
+template <int kChannels, class T>
+void add_row(const T* in, const Axis& columns, T gain, T* sum) {
   const int n = static_cast<int>(columns.index.size());
   for (int x = 0; x < n; ++x) {
-    const float* pixel = in + columns.index[x] * kChannels;
-    const float right = gain * columns.weight[x], left = gain - right;
+    const T* pixel = in + columns.index[x] * kChannels;
+    const T right = gain * static_cast<T>(columns.weight[x]), left = gain - right;
     for (int c = 0; c < kChannels; ++c) {
       sum[x * kChannels + c] += left * pixel[c] + right * pixel[kChannels + c];
     }
@@ -32,25 +32,29 @@ Axis zoom_axis(int n, double factor) {
         stretched > 1 ? (i + trim) * static_cast<double>(crop - 1) / (stretched - 1) : 0;
     const int index = std::clamp(static_cast<int>(position), 0, std::max(crop - 2, 0));
     axis.index.push_back(first + index);
-    axis.weight.push_back(static_cast<float>(position - index));
+    axis.weight.push_back(position - index);
   }
   return axis;
 }
 
-void add_resampled(const float* in, image::Size size, const Axis& rows, const Axis& columns,
-                   float gain, float* sum) {
+template <class T>
+void add_resampled(const T* in, image::Size size, const Axis& rows, const Axis& columns, T gain,
+                   T* sum) {
   const int n = size.width * size.channels;
-  std::vector<float> between(n + size.channels);  // a pixel more, always with weight 0
+  std::vector<T> between(n + size.channels);  // a pixel more, always with weight 0
   for (int y = 0; y < size.height; ++y) {
-    const float* upper = in + int64_t{rows.index[y]} * n;
-    const float* lower = rows.index[y] + 1 < size.height ? upper + n : upper;
-    const float weight = rows.weight[y];
+    const T* upper = in + int64_t{rows.index[y]} * n;
+    const T* lower = rows.index[y] + 1 < size.height ? upper + n : upper;
+    const T weight = static_cast<T>(rows.weight[y]);
     for (int i = 0; i < n; ++i) between[i] = upper[i] + weight * (lower[i] - upper[i]);
-    float* target = sum + int64_t{y} * n;
+    T* target = sum + int64_t{y} * n;
     if (size.channels == 1) add_row<1>(between.data(), columns, gain, target);
     if (size.channels == 3) add_row<3>(between.data(), columns, gain, target);
     if (size.channels == 4) add_row<4>(between.data(), columns, gain, target);
   }
 }
+
+template void add_resampled(const float*, image::Size, const Axis&, const Axis&, float, float*);
+template void add_resampled(const double*, image::Size, const Axis&, const Axis&, double, double*);
 
 }  // namespace qact::corrupt

@@ -10,7 +10,7 @@ namespace qact::corrupt {
 // out[i] = (1 - weight[i]) in[index[i]] + weight[i] in[index[i] + 1] along one axis.
 struct Axis {
   std::vector<int> index;
-  std::vector<float> weight;
+  std::vector<double> weight;
 
   bool operator==(const Axis&) const = default;
 };
@@ -19,8 +19,9 @@ struct Axis {
 // round(ceil(n / factor) * factor) and cut to n.
 Axis zoom_axis(int n, double factor);
 
-// Adds gain * the resampled `in` to `sum`, both of `size`; channels 1, 3 or 4.
-void add_resampled(const float* in, image::Size size, const Axis& rows, const Axis& columns,
-                   float gain, float* sum);
+// Adds gain * the resampled `in` to `sum`, both of `size`; channels 1, 3 or 4. T: float or double.
+template <class T>
+void add_resampled(const T* in, image::Size size, const Axis& rows, const Axis& columns, T gain,
+                   T* sum);
 
 }  // namespace qact::corrupt

@@ -8,26 +8,28 @@
 
 namespace qact::corrupt {
 
-// Bilinear at (y, x) of a float image (HWC). What lies outside follows the border's rule.
-inline void sample_at(const float* in, image::Size size, Border border, float y, float x,
-                      float* out) {
-  const float top = std::floor(y), left = std::floor(x);
-  const float down = y - top, right = x - left;
+// Bilinear at (y, x) of an image (HWC), in the type W of the place. What lies outside follows the
+// border's rule.
+template <class T, class W>
+void sample_at(const T* in, image::Size size, Border border, W y, W x, T* out) {
+  const W top = std::floor(y), left = std::floor(x);
+  const W down = y - top, right = x - left;
   const int y0 = static_cast<int>(top), x0 = static_cast<int>(left);
   const int rows[2] = {border_index(border, y0, size.height),
                        border_index(border, y0 + 1, size.height)};
   const int columns[2] = {border_index(border, x0, size.width),
                           border_index(border, x0 + 1, size.width)};
-  const float weight[2][2] = {{(1 - down) * (1 - right), (1 - down) * right},
-                              {down * (1 - right), down * right}};
-  for (int c = 0; c < size.channels; ++c) out[c] = 0;
+  const W weight[2][2] = {{(1 - down) * (1 - right), (1 - down) * right},
+                          {down * (1 - right), down * right}};
+  W sum[3] = {};
   for (int i = 0; i < 2; ++i) {
     for (int j = 0; j < 2; ++j) {
       if (rows[i] < 0 || columns[j] < 0) continue;
-      const float* pixel = in + (int64_t{rows[i]} * size.width + columns[j]) * size.channels;
-      for (int c = 0; c < size.channels; ++c) out[c] += weight[i][j] * pixel[c];
+      const T* pixel = in + (int64_t{rows[i]} * size.width + columns[j]) * size.channels;
+      for (int c = 0; c < size.channels; ++c) sum[c] += weight[i][j] * pixel[c];
     }
   }
+  for (int c = 0; c < size.channels; ++c) out[c] = static_cast<T>(sum[c]);
 }
 
 }  // namespace qact::corrupt

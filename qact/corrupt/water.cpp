@@ -152,7 +152,7 @@ std::vector<uint8_t> equalise(const std::vector<uint8_t>& in) {
   return out;
 }
 
-std::vector<float> water_mask(const std::vector<float>& layer, image::Size size) {
+std::vector<float> water_mask(const std::vector<double>& layer, image::Size size) {
   std::vector<uint8_t> bytes(layer.size());
   for (size_t i = 0; i < layer.size(); ++i) {
     bytes[i] = static_cast<uint8_t>(static_cast<int>(layer[i] * 255));

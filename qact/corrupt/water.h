@@ -9,7 +9,7 @@
 namespace qact::corrupt {
 
 // `layer`: one channel, 0 where there is no water. In [0, 1]; all 0 for no water.
-std::vector<float> water_mask(const std::vector<float>& layer, image::Size size);
+std::vector<float> water_mask(const std::vector<double>& layer, image::Size size);
 
 // The steps, each on one channel.
 std::vector<uint8_t> canny(const std::vector<uint8_t>& in, image::Size size, int low, int high);

@@ -15,22 +15,19 @@ namespace {
 // Flakes: bright points of zoomed noise, blurred along the wind; whole numbers 0..255.
 std::vector<float> snow_layer(const SnowConstants& constants, image::Size size, const Axis& rows,
                               const Axis& columns, const MotionBlur& wind, Draw& draw) {
-  std::vector<float> noise(size.values()), layer(size.values());
-  for (float& value : noise) {
-    value = static_cast<float>(constants.mean + constants.deviation * draw.normal());
-  }
-  add_resampled(noise.data(), size, rows, columns, 1, layer.data());
-  const float threshold = static_cast<float>(constants.threshold);
-  for (float& value : layer) {
-    value = value < threshold
-                ? 0.0f
-                : static_cast<float>(static_cast<int>(255 * std::clamp(value, 0.0f, 1.0f)));
+  std::vector<double> noise(size.values()), zoomed(size.values());
+  for (double& value : noise) value = constants.mean + constants.deviation * draw.normal();
+  add_resampled(noise.data(), size, rows, columns, 1.0, zoomed.data());
+  std::vector<float> layer(size.values());
+  for (size_t i = 0; i < layer.size(); ++i) {
+    const double value = zoomed[i] < constants.threshold ? 0 : zoomed[i];
+    layer[i] = static_cast<float>(static_cast<int>(std::clamp(value, 0.0, 1.0) * 255));
   }
   wind(layer, size, draw.uniform(-135, -45));
   return layer;
 }
 
-float grey(const uint8_t* pixel, int channels) {
+float grey(const float* pixel, int channels) {
   return channels == 1 ? pixel[0] : .299f * pixel[0] + .587f * pixel[1] + .114f * pixel[2];
 }
 
@@ -47,15 +44,18 @@ Effect snow(const Setting& setting) {
         snow_layer(constants, {height, width, 1}, rows, columns, wind, draw);
     const int pixels = height * width;
     const float keep = static_cast<float>(constants.keep);
+    const float fade = static_cast<float>(1 - constants.keep);
+    // The image in float32, the flakes in double, as the original has them.
+    const std::vector<float> values = from_bytes<float>(in, setting.size.values());
     for (int i = 0; i < pixels; ++i) {
       // The layer, and the layer turned by half a circle.
-      const float flakes = layer[i] + layer[pixels - 1 - i];
-      const uint8_t* pixel = in + int64_t{i} * channels;
-      const float white = 1.5f * grey(pixel, channels) + 0.5f * 255;
+      const double flakes = layer[i] / 255.0, turned = layer[pixels - 1 - i] / 255.0;
+      const float* pixel = values.data() + int64_t{i} * channels;
+      const float white = grey(pixel, channels) * 1.5f + 0.5f;
       for (int c = 0; c < channels; ++c) {
-        const float x = pixel[c];
+        const float x = keep * pixel[c] + fade * std::max(pixel[c], white);
         out[int64_t{i} * channels + c] =
-            to_byte(keep * x + (1 - keep) * std::max(x, white) + flakes, setting.half());
+            to_byte(std::min(x + flakes + turned, 1.0) * 255, setting.rounding());
       }
     }
   };
@@ -83,14 +83,14 @@ Effect frost(const Setting& setting) {
     const image::Image& texture = (*textures)[draw.below(5)];
     const int top = draw.below(texture.size.height - (seamless ? 0 : height));
     const int left = draw.below(texture.size.width - (seamless ? 0 : width));
-    const float a = static_cast<float>(constants.image), b = static_cast<float>(constants.texture);
     for (int y = 0; y < height; ++y) {
       const uint8_t* ice = texture.row((top + y) % texture.size.height);
       for (int x = 0; x < width; ++x) {
         const int from = (left + x) % texture.size.width * channels;
         const int64_t i = (int64_t{y} * width + x) * channels;
         for (int c = 0; c < channels; ++c) {
-          out[i + c] = to_byte(a * in[i + c] + b * ice[from + c], setting.half());
+          out[i + c] = to_byte(constants.image * in[i + c] + constants.texture * ice[from + c],
+                               setting.rounding());
         }
       }
     }
@@ -114,7 +114,7 @@ Effect fog(const Setting& setting) {
         const float added = thickness * mist[int64_t{y} * side + x];
         const int64_t i = (int64_t{y} * width + x) * channels;
         for (int c = 0; c < channels; ++c) {
-          out[i + c] = to_byte((in[i + c] + added) * scale, setting.half());
+          out[i + c] = to_byte((in[i + c] + added) * scale, setting.rounding());
         }
       }
     }

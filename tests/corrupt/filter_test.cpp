@@ -56,7 +56,8 @@ TEST(Filter, CorrelatesAsAPlainLoop) {
             for (const Tap& tap : taps) {
               const int v = plain_index(border, y + tap.dy, size.height);
               const int u = plain_index(border, x + tap.dx, size.width);
-              const float product = tap.weight * in[(v * size.width + u) * size.channels + c];
+              const float product =
+                  static_cast<float>(tap.weight) * in[(v * size.width + u) * size.channels + c];
               sum += product;
             }
             ASSERT_EQ(out[i], sum) << "at " << y << ", " << x << ", width " << size.width;
@@ -65,20 +66,6 @@ TEST(Filter, CorrelatesAsAPlainLoop) {
       }
     }
   }
-}
-
-TEST(Filter, GaussianKeepsTheMeanAndSpreadsAPoint) {
-  const image::Size size{41, 41, 1};
-  std::vector<float> point(size.values());
-  point[20 * 41 + 20] = 1;
-  GaussianBlur(1.5)(point, size);
-  double sum = 0, variance = 0;
-  for (int i = 0; i < 41 * 41; ++i) {
-    sum += point[i];
-    variance += point[i] * (i % 41 - 20) * (i % 41 - 20);
-  }
-  EXPECT_NEAR(sum, 1, 1e-5);
-  EXPECT_NEAR(variance, 2.25, 0.01);
 }
 
 // Halves of integers, so that sums are exact in any order.

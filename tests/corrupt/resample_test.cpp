@@ -51,7 +51,7 @@ TEST(Resample, AddsAsAPlainLoop) {
     const std::vector<float> in(picture.pixels.begin(), picture.pixels.end());
     const Axis axis = zoom_axis(28, 1.3);
     std::vector<float> sum(in.size(), 5);
-    add_resampled(in.data(), picture.size, axis, axis, 2, sum.data());
+    add_resampled(in.data(), picture.size, axis, axis, 2.0f, sum.data());
     const auto at = [&](int y, int x, int c) {
       return double(in[(std::min(y, 27) * 28 + std::min(x, 27)) * channels + c]);
     };
