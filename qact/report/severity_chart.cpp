@@ -7,13 +7,13 @@ namespace qact::report {
 namespace {
 
 Json values_of(const SeverityMetric& metric, const std::vector<const Curve*>& curves,
-               const std::vector<std::string>& distortions, bool& over_seeds) {
+               const std::vector<std::string>& distortions, bool& over_seeds, bool& alone) {
   Json values = Json::array();
-  over_seeds = false;
+  over_seeds = alone = false;
   const double lowest = metric.key == std::string("drop") ? -1 : 0;  // no band leaves the possible
   for (const Curve* curve : curves) {
     const Course line = course(*curve, metric.key, distortions);
-    over_seeds |= line.over_seeds;
+    (line.over_seeds ? over_seeds : alone) = true;
     for (const Course::Point& point : line.points) {
       values.push_back({{"curve", curve->label},
                         {"severity", point.severity},
@@ -54,8 +54,8 @@ std::span<const SeverityMetric> severity_metrics() {
 Chart severity_chart(const std::string& name, const SeverityMetric& metric,
                      const std::vector<const Curve*>& curves,
                      const std::vector<std::string>& distortions) {
-  bool over_seeds = false;
-  const Json values = values_of(metric, curves, distortions, over_seeds);
+  bool over_seeds = false, alone = false;
+  const Json values = values_of(metric, curves, distortions, over_seeds, alone);
   if (values.empty()) return {name, "", nullptr};
   const Json x = {{"field", "severity"},
                   {"type", "quantitative"},
@@ -108,7 +108,9 @@ Chart severity_chart(const std::string& name, const SeverityMetric& metric,
                                 : "mean of " + std::to_string(distortions.size()) + " distortions";
   std::string caption = std::string(metric.meaning) + " The line: " + parts + ".";
   if (over_seeds) {
-    caption += " The band: one deviation between seeds.";
+    caption += " The band: one deviation between seeds";
+    caption +=
+        alone && distortions.size() > 1 ? "; where there is one seed, between distortions." : ".";
   } else if (distortions.size() > 1) {
     caption += " The band: one deviation between distortions.";
   }

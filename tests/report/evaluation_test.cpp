@@ -253,6 +253,9 @@ TEST(Course, HasABandBetweenDistortionsOrBetweenSeeds) {
   const Group two = groups(rows)[0];
   const Course seeds = course(two.curves[0], "accuracy", two.distortions);
   EXPECT_TRUE(seeds.over_seeds);
+  // ReLU has one seed still.
+  EXPECT_NE(make_charts(rows)[0].caption.find("between seeds; where there is one seed, between "),
+            std::string::npos);
   EXPECT_NEAR(seeds.points[1].mean, 0.75, 1e-12);
   EXPECT_NEAR(seeds.points[1].deviation, std::sqrt(0.005), 1e-12);
 }
