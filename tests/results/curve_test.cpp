@@ -158,6 +158,13 @@ TEST(Common, AnEvaluationUnderWayTakesNothingFromTheOthers) {
   EXPECT_EQ(common.lacking[0].shown, 1u);
 }
 
+TEST(Common, ADistortionUnderWayIsNone) {
+  const Curve curve =
+      one_curve({row_of("fog", 1, 0.5), row_of("fog", 2, 0.5), row_of("snow", 1, 0.5)});
+  const Curve* const pointers[] = {&curve};
+  EXPECT_EQ(common_distortions(pointers).distortions, (std::vector<std::string>{"fog"}));
+}
+
 TEST(Common, FewerSeveritiesAreNoReason) {
   const Shown whole = {{"fog", "snow"}, {1, 2, 3, 4, 5}};
   const Common common = common_of({whole, {{"fog", "snow"}, {5}}, {{kTone}, {5}}});
