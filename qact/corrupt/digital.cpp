@@ -107,12 +107,14 @@ std::array<double, 3> to_rgb(const Hsv& colour) {
 // A grey pixel goes through as one of three equal channels, and comes back as their luma.
 template <class Change>
 Effect in_hsv(const Setting& setting, const Change& change) {
-  return [setting, change](const uint8_t* in, Draw&, uint8_t* out) {
+  std::array<double, 256> share;  // divided once
+  for (int v = 0; v < 256; ++v) share[v] = v / 255.0;
+  return [setting, change, share](const uint8_t* in, Draw&, uint8_t* out) {
     const int channels = setting.size.channels, last = channels - 1;
     for (int64_t i = 0; i < setting.size.values(); i += channels) {
       const uint8_t* pixel = in + i;
       const auto rgb =
-          to_rgb(change(to_hsv(pixel[0] / 255.0, pixel[last / 2] / 255.0, pixel[last] / 255.0)));
+          to_rgb(change(to_hsv(share[pixel[0]], share[pixel[last / 2]], share[pixel[last]])));
       if (channels == 1) {
         const double luma = .2125 * rgb[0] + .7154 * rgb[1] + .0721 * rgb[2];
         out[i] = to_byte(luma * 255, setting.rounding());
