@@ -1,6 +1,8 @@
 #include "qact/results/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -64,6 +66,22 @@ TEST(AtomicFile, AKilledWriterLeavesNothing) {
   write_atomically(scratch.path / "file", "new");  // removes what an unnamed file would have spared
   write_atomically(scratch.path / "other", "");
   EXPECT_EQ(files_in(scratch.path), 2u);
+}
+
+// A file has a name for the moment in which it replaces another.
+TEST(AtomicFile, RemovesWhatNoProcessHolds) {
+  const ScratchFolder scratch;
+  const auto abandoned = scratch.path / ".file.qact-partial-1-2";
+  const auto held = scratch.path / ".file.qact-partial-3-4";
+  std::ofstream(abandoned) << "half";
+  const int file = open(held.c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(flock(file, LOCK_EX), 0);
+  write_atomically(scratch.path / "file", "old");
+  write_atomically(scratch.path / "file", "new");
+  close(file);
+  EXPECT_FALSE(std::filesystem::exists(abandoned));
+  EXPECT_TRUE(std::filesystem::exists(held));
+  EXPECT_EQ(contents(scratch.path / "file"), "new");
 }
 
 // Where the file system has no files without names they have one that tells whose they are.
