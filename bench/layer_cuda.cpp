@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "bench/layers.h"
+#include "bench/validate.h"
 
 namespace qact::bench {
 namespace {
@@ -113,7 +114,7 @@ double peak_mib(Layer layer, const torch::Tensor& input, const torch::Tensor& gr
 
 void time_case(const torch::Tensor& x, const char* dtype, const char* layout,
                const Settings& settings, double bandwidth, Report& report) {
-  validate(x);
+  validate(x.size(1), x);
   const torch::Tensor grad = torch::randn_like(x);
   nn::QuantileActivation ours(x.size(1));
   BatchNormRelu peer(x.size(1));
@@ -148,8 +149,10 @@ void time_case(const torch::Tensor& x, const char* dtype, const char* layout,
 
 // Exact levels, which the public reference sorts for.
 void time_exact(const torch::Tensor& x, const Settings& settings, Report& report) {
+  const auto options = nn::QuantileActivationOptions(x.size(1)).algorithm("exact");
+  validate(options, x);
   const torch::Tensor grad = torch::randn_like(x);
-  nn::QuantileActivation ours(nn::QuantileActivationOptions(x.size(1)).algorithm("exact"));
+  nn::QuantileActivation ours(options);
   BatchNormRelu peer(x.size(1));
   ours->to(x.device());
   peer->to(x.device());

@@ -31,11 +31,8 @@ Step training_step(Layer layer, const torch::Tensor& input, const torch::Tensor&
   };
 }
 
-// Throws if output and gradient of a channel of x, on any device, are not the oracle's.
-void validate(const torch::Tensor& x);
-
-// Compares the layer with the oracle on some of x, then times it on all of x next to the
-// peer: medians of [ours, the peer's][forward, backward, both].
+// Compares the layer with the oracle (validate.h), then times it next to the peer, both on x as it
+// lies: medians of [ours, the peer's][forward, backward, both].
 std::vector<std::vector<double>> time_side_by_side(const torch::Tensor& x, int repeats);
 
 }  // namespace qact::bench
