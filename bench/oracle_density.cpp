@@ -8,7 +8,7 @@
 namespace qact::bench {
 namespace {
 
-constexpr int kPerBandwidth = 64;
+constexpr int kPerBandwidth = 128;
 constexpr int kReach = 8 * kPerBandwidth;  // exp(-32) of the peak
 
 // Weights shared among the two nearest cells, densities at the cells, linear between them.
@@ -50,7 +50,7 @@ class Cells {
 std::vector<double> oracle_density(const std::vector<double>& z,
                                    const core::reference::Parameters& parameters) {
   constexpr size_t kCompared = 20;
-  constexpr double kTolerance = 1e-4;
+  constexpr double kTolerance = 3e-4;
   const core::reference::Neuron neuron(z, parameters);
   const auto [low, high] = std::minmax_element(z.begin(), z.end());
   const Cells cells(neuron, *low, *high, parameters.bandwidth);

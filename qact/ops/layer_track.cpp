@@ -72,9 +72,9 @@ void track_cpu(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean_out, at
   check_layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
                     values);
   const double unbiased = n / (n - !QACT_MUTANT("running_var_unbiased"));
-  keep(mean_in, stats, 0, 1, momentum);
+  keep(mean_in, stats, 0, 1, momentum * (QACT_MUTANT("running_mean_momentum") ? 1.01 : 1));
   keep(var_in, stats, 1, unbiased, momentum);
-  keep(mean_out, stats, 2, 1, momentum * (QACT_MUTANT("running_mean_momentum") ? 1.01 : 1));
+  keep(mean_out, stats, 2, 1, momentum);
   keep(var_out, stats, 3, unbiased, momentum);
   const double kept = (QACT_MUTANT("running_context_kept") ? 1 : 1 - momentum) * values,
                added = momentum * values;
