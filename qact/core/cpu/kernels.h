@@ -1,5 +1,5 @@
-// The inner loops. Each SIMD level compiles the same bodies (tensor_kernels.h and
-// table_kernels.h) and fills tables of function pointers; all of them give the same
+// The inner loops. Each SIMD level compiles the same bodies (those that kernel_tables.h
+// includes) and fills tables of function pointers; all of them give the same
 // bits, since lanes are fixed at 64 bytes and nothing contracts.
 #pragma once
 
