@@ -47,6 +47,13 @@ std::vector<double> z_of(const LayerCase& given) {
   return z;
 }
 
+// From the first value, which sums are taken about.
+double farthest(const std::vector<double>& x) {
+  double out = 0;
+  for (const double v : x) out = std::max(out, std::abs(v - x[0]));
+  return out;
+}
+
 // Or all within a node of the density, which comes to the same.
 bool has_few_values(const LayerCase& given, std::vector<double> z) {
   if (std::sqrt(Moments(z).variance) < given.parameters.quantile.bandwidth / 4) return true;
@@ -93,14 +100,16 @@ struct Sizes {
 void expect_affine(const LayerCase& given, const LayerFound& found, const LayerGradient& oracle,
                    const Sizes& sizes, bool few) {
   const double rounding = tolerance::sum(given.dtype), density = tolerance::density_sum(few);
-  EXPECT_NEAR(found.bias_out, oracle.bias_out, rounding * sizes.bias_out) << "bias_out";
-  EXPECT_NEAR(found.weight_out, oracle.weight_out, rounding * sizes.weight_out) << "weight_out";
-  EXPECT_NEAR(found.bias_in, oracle.bias_in,
-              density * sizes.bias_in + 2 * rounding * sizes.apart_bias_in)
-      << "bias_in";
-  EXPECT_NEAR(found.weight_in, oracle.weight_in,
-              density * sizes.weight_in + 2 * rounding * sizes.apart_weight_in)
-      << "weight_in";
+  const auto expect = [&](const char* what, double value, double expected, double allowed) {
+    EXPECT_NEAR(value, expected, allowed + tolerance::stored(given.affine) * std::abs(expected))
+        << what;
+  };
+  expect("bias_out", found.bias_out, oracle.bias_out, rounding * sizes.bias_out);
+  expect("weight_out", found.weight_out, oracle.weight_out, rounding * sizes.weight_out);
+  expect("bias_in", found.bias_in, oracle.bias_in,
+         density * sizes.bias_in + 2 * rounding * sizes.apart_bias_in);
+  expect("weight_in", found.weight_in, oracle.weight_in,
+         density * sizes.weight_in + 2 * rounding * sizes.apart_weight_in);
 }
 
 // Each value for itself, and all together.
@@ -125,33 +134,38 @@ void expect_grad_x(const LayerCase& given, const LayerFound& found, const LayerG
 }  // namespace
 
 // F(z) * (levels + 1), rounded down, is a level. It is looked up just below and just above z.
-void expect_levels(const LayerCase& given, const LayerFound& found) {
-  const reference::LayerParameters& p = given.parameters;
-  const std::vector<double> z = z_of(given);
-  const reference::Neuron neuron(z, p.quantile);
+void expect_levels(const std::vector<double>& z, const std::vector<int>& found,
+                   const reference::Parameters& p, double slack,
+                   const std::function<double(double)>& rounding) {
+  const reference::Neuron neuron(z, p);
   std::vector<double> upto = {0};
   for (const double weight : neuron.weight) upto.push_back(upto.back() + weight);
-  const auto level_at = [&](double at, double slack) {
+  const auto level_at = [&](double at, double more) {
     const auto past = std::upper_bound(neuron.value.begin(), neuron.value.end(), at);
-    const double level = (p.quantile.levels + 1) * upto[past - neuron.value.begin()] + slack;
-    return std::clamp(static_cast<int>(std::floor(level)), 0, p.quantile.levels);
+    const double level = (p.levels + 1) * upto[past - neuron.value.begin()] + more;
+    return std::clamp(static_cast<int>(std::floor(level)), 0, p.levels);
   };
-  const Moments in(given.x);
-  const double mean = p.weight_in * in.mean / std::sqrt(in.variance + p.eps);
-  const double slack = tolerance::level(given.exact);
   for (size_t i = 0; i < z.size(); ++i) {
-    const double rounding = tolerance::z(given.dtype, z[i], mean);
-    ASSERT_GE(found.level[i], level_at(z[i] - rounding, -slack)) << "level of z = " << z[i];
-    ASSERT_LE(found.level[i], level_at(z[i] + rounding, slack)) << "level of z = " << z[i];
+    const double off = rounding(z[i]);
+    ASSERT_GE(found[i], level_at(z[i] - off, -slack)) << "level of z = " << z[i];
+    ASSERT_LE(found[i], level_at(z[i] + off, slack)) << "level of z = " << z[i];
   }
+}
+
+void expect_levels(const LayerCase& given, const LayerFound& found) {
+  const reference::LayerParameters& p = given.parameters;
+  const Moments in(given.x);
+  const double scale = std::abs(p.weight_in) / std::sqrt(in.variance + p.eps);
+  const double off = scale * tolerance::moments(given.dtype) * farthest(given.x);
+  expect_levels(z_of(given), found.level, p.quantile, tolerance::level(given.exact), [&](double z) {
+    return tolerance::z(given.dtype, given.exact, z, scale * in.mean, off);
+  });
 }
 
 void expect_norms(const LayerCase& given, const LayerFound& found) {
   const reference::LayerParameters& p = given.parameters;
   const Moments in(given.x), out(activation(found.level, p.quantile.levels));
-  double far = 0;
-  for (const double v : given.x) far = std::max(far, std::abs(v - given.x[0]));
-  const double rounding = tolerance::moments(given.dtype);
+  const double far = farthest(given.x), rounding = tolerance::moments(given.dtype);
   EXPECT_NEAR(found.mean_in, in.mean, rounding * far + 0x1p-52 * std::abs(in.mean)) << "mean_in";
   // A first value beyond ten deviations is noticed, and the sums are taken again.
   const double offset = std::pow(given.x[0] - in.mean, 2);

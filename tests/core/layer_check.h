@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "qact/core/reference.h"
@@ -15,6 +16,7 @@ struct LayerCase {
   reference::LayerParameters parameters;
   DType dtype;
   bool exact;
+  DType affine = DType::f64;  // of the gradients of weights and biases
 };
 
 // What a layer made of it.
@@ -26,6 +28,10 @@ struct LayerFound {
 };
 
 void expect_levels(const LayerCase& given, const LayerFound& found);
+// Those of any context's own members; `slack` in levels, and what z may be off by.
+void expect_levels(const std::vector<double>& z, const std::vector<int>& found,
+                   const reference::Parameters& parameters, double slack,
+                   const std::function<double(double)>& rounding);
 void expect_norms(const LayerCase& given, const LayerFound& found);
 
 // Takes time quadratic in the channel's length.

@@ -89,6 +89,26 @@ TEST(Layer, HasItsGradientsForLongTailsAndLargeWeights) {
   }
 }
 
+// Far from 0 many values are equal: those that the mean rounds to lie all on one of its sides.
+TEST(Layer, TellsSidesFarFromZero) {
+  for (const double far : {1e7, -1e7, 16777216.0}) {
+    for (const float weight : {1.0f, -1.0f}) {
+      for (uint64_t seed = 0; seed < 4; ++seed) {
+        SCOPED_TRACE(far);
+        Tensor x({3, 1, 700}), grad_y = filled({3, 1, 700}, Distribution::normal, 98);
+        std::vector<double> values = draw(Distribution::normal, 2100, seed);
+        for (double& v : values) v = far + std::round(2 * v);
+        x.set(0, values);
+        Affines affines(1);
+        affines.weight_in[0] = weight;
+        affines.bias_in[0] = 0;
+        const LayerRun run(x, grad_y, affines, {}, threads(1));
+        expect_levels({x.get(0), grad_y.get(0), affines.of(0), DType::f32, false}, run.found(0));
+      }
+    }
+  }
+}
+
 TEST(Layer, KeepsTheContextOfItsNormalisedInput) {
   for (const int64_t n : {100, 3000}) {
     Tensor x = filled({n, 2, 1}, Distribution::bimodal, 93);

@@ -4,7 +4,7 @@
 // 2^-24). What is stored is rounded once more to its own type. |t|_1 is the sum of |terms|.
 //
 //   term                exact            binned           because
-//   levels              0                1/4 level        a bin holds half a level at most, and all
+//   levels              none             1/4 level        a bin holds half a level at most, and all
 //                                                         its values have the level of its middle
 //   y, from levels      4u (128u)        the same         one multiplication, one addition
 //   mean_in, var_in     4u               the same         float sums run over 32 values
@@ -43,15 +43,19 @@ inline double stored(DType dtype) {
       return 0x1p-8;
   }
 }
-// float16 has no normal numbers below 2^-14.
-inline double smallest(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0; }
+// Half the distance between the smallest numbers of a type.
+inline double smallest(DType dtype) {
+  return dtype == DType::f64 ? 0 : dtype == DType::f16 ? 0x1p-25 : 0x1p-134;
+}
 
 // In levels.
 inline double level(bool exact) { return exact ? 1e-9 : 0.25 + 1e-4; }
-// The z that values are ranked by is rounded; so is the mean that it is taken from.
-inline double z(DType dtype, double z, double scaled_mean) {
-  return dtype == DType::f64 ? 1e-12 * (1 + std::abs(z) + std::abs(scaled_mean))
-                             : 4 * computed(dtype) * (1 + std::abs(z) + std::abs(scaled_mean));
+// Bins rank x itself, and only their sides depend on the mean, which is off by `mean_off` in units
+// of z. The exact algorithm ranks z, rounded, as is the mean that it is taken from.
+inline double z(DType dtype, bool exact, double z, double scaled_mean, double mean_off) {
+  if (!exact) return mean_off + 1e-12 * (1 + std::abs(z));
+  const double rounded = dtype == DType::f64 ? 1e-12 : 4 * computed(dtype);
+  return mean_off + rounded * (1 + std::abs(z) + std::abs(scaled_mean));
 }
 
 // In units of |scale| + |bias|.

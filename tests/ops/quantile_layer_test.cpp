@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "qact/core/quantile.h"
 #include "qact/core/reference.h"
 #include "qact/ops/context.h"
+#include "tests/core/layer_check.h"
 #include "tests/ops/cases.h"
 
 namespace qact::tests {
@@ -34,37 +36,48 @@ struct Layer {
   }
 };
 
+core::DType dtype_of(torch::ScalarType type) {
+  return type == torch::kDouble     ? core::DType::f64
+         : type == torch::kFloat    ? core::DType::f32
+         : type == torch::kBFloat16 ? core::DType::bf16
+                                    : core::DType::f16;
+}
+
+// The levels follow from the output, which is theirs times a scale and more.
+core::testing::LayerFound found_of(const Layer& layer, int64_t c) {
+  const auto number = [&](const torch::Tensor& t) { return t[c].item<double>(); };
+  core::testing::LayerFound found;
+  found.y = channel(layer.y, c);
+  found.grad_x = channel(layer.x.grad(), c);
+  found.mean_in = number(layer.stats.select(1, 0)), found.var_in = number(layer.stats.select(1, 1));
+  found.mean_out = number(layer.stats.select(1, 2));
+  found.var_out = number(layer.stats.select(1, 3));
+  found.weight_in = number(layer.weight_in.grad()), found.bias_in = number(layer.bias_in.grad());
+  found.weight_out = number(layer.weight_out.grad());
+  found.bias_out = number(layer.bias_out.grad());
+  const double scale = number(layer.weight_out) / std::sqrt(found.var_out + 1e-5);
+  for (const double y : found.y) {
+    const double u = (y - number(layer.bias_out)) / scale + found.mean_out;
+    found.level.push_back(static_cast<int>(std::lround(100 * u)));
+  }
+  return found;
+}
+
 void expect_oracle(const Layer& layer, const torch::Tensor& grad, const std::string& what) {
-  const bool narrow =
-      layer.x.scalar_type() == torch::kBFloat16 || layer.x.scalar_type() == torch::kHalf;
+  SCOPED_TRACE(what);
   for (int64_t c = 0; c < layer.x.size(1); ++c) {
-    const auto values = channel(layer.x, c), found = channel(layer.y, c);
-    const auto parameters = layer.parameters(c);
-    const auto expected = reference::layer(values, parameters);
-    EXPECT_NEAR(layer.stats[c][0].item<double>(), expected.mean_in, 1e-5) << what;
-    EXPECT_NEAR(layer.stats[c][1].item<double>(), expected.var_in, 1e-4) << what;
-    EXPECT_NEAR(layer.stats[c][2].item<double>(), expected.mean_out, 2e-3) << what;
-    EXPECT_NEAR(layer.stats[c][3].item<double>(), expected.var_out, 2e-3) << what;
-    const double a_level =
-        std::abs(parameters.weight_out) * 0.01 / std::sqrt(expected.var_out + 1e-5);
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double rounding = narrow ? 0.02 * std::abs(expected.y[i]) + 0.01 : 1e-4;
-      ASSERT_LE(std::abs(found[i] - expected.y[i]), 2.5 * a_level + rounding) << what;
-    }
-    const auto gradient = reference::layer_gradient(values, channel(grad, c), parameters);
-    EXPECT_LE(relative_error(channel(layer.x.grad(), c), gradient.x), 0.05) << what;
-    // Relative to the size that such sums of random gradients have: f is about 0.4, and one
-    // level about 1/100 of what the outer norm scales the activation by.
-    const double outer = 0.05 * std::sqrt(static_cast<double>(values.size()));
-    const double inner = outer * 0.4 * 100 * a_level;
-    const std::tuple<torch::Tensor, double, double> affine[] = {
-        {layer.weight_in, gradient.weight_in, inner},
-        {layer.bias_in, gradient.bias_in, inner},
-        {layer.weight_out, gradient.weight_out, outer},
-        {layer.bias_out, gradient.bias_out, outer}};
-    for (const auto& [parameter, wanted, allowed] : affine) {
-      EXPECT_NEAR(parameter.grad()[c].item<double>(), wanted, allowed) << what;
-    }
+    const std::vector<double> values = channel(layer.x, c);
+    const core::testing::LayerCase given{values,
+                                         channel(grad, c),
+                                         layer.parameters(c),
+                                         dtype_of(layer.x.scalar_type()),
+                                         values.size() <= core::kExactLimit,
+                                         core::DType::f32};
+    const core::testing::LayerFound found = found_of(layer, c);
+    core::testing::expect_levels(given, found);
+    core::testing::expect_norms(given, found);
+    core::testing::expect_gradient(given, found);
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
@@ -87,7 +100,7 @@ TEST(QuantileLayerOp, AgreesWithTheOracleInEveryLayout) {
         EXPECT_EQ(layer.y.scalar_type(), type) << what;
         EXPECT_EQ(layer.weight_in.grad().scalar_type(), torch::kFloat) << what;
         expect_oracle(layer, grad, what);
-        if (::testing::Test::HasFatalFailure()) return;
+        if (::testing::Test::HasFailure()) return;
       }
     }
   }
