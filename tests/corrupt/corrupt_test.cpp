@@ -116,14 +116,26 @@ TEST(Corrupt, TakesOtherSizes) {
   }
 }
 
+// Every value is written, whatever was there before, and nothing beyond. What only moves values
+// about leaves an even image as it is.
 TEST(Corrupt, TakesExtremePictures) {
   const image::Size size{32, 32, 3};
-  for (const int value : {0, 255}) {
-    const std::vector<uint8_t> in(size.values(), static_cast<uint8_t>(value));
-    std::vector<uint8_t> out(size.values());
+  const std::set<std::string_view> moves = {"gaussian_blur", "defocus_blur", "motion_blur",
+                                            "zoom_blur",     "glass_blur",   "pixelate"};
+  for (const uint8_t value : {0, 255}) {
+    const std::vector<uint8_t> in(size.values(), value);
+    std::vector<uint8_t> out(size.values() + 16, 7), again(size.values() + 16, 200);
     for (const Distortion& distortion : distortions().first(19)) {
       for (int severity = 1; severity <= kSeverities; ++severity) {
+        SCOPED_TRACE(std::string(distortion.name) + " " + std::to_string(severity));
+        std::fill(out.begin(), out.end(), uint8_t{7});
+        std::fill(again.begin(), again.end(), uint8_t{200});
         Corruption(distortion.name, severity, size).apply(in.data(), 0, out.data());
+        Corruption(distortion.name, severity, size).apply(in.data(), 0, again.data());
+        EXPECT_TRUE(std::equal(out.begin(), out.end() - 16, again.begin()));
+        EXPECT_TRUE(std::all_of(out.end() - 16, out.end(), [](uint8_t v) { return v == 7; }));
+        if (!moves.contains(distortion.name)) continue;
+        for (size_t i = 0; i < in.size(); ++i) ASSERT_NEAR(out[i], value, 2);
       }
     }
   }

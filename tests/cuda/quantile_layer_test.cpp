@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/core/tolerance.h"
 #include "tests/cuda/cases.h"
 
 namespace qact::tests {
@@ -49,6 +50,12 @@ void expect_same(const torch::Tensor& x, const char* algorithm, const std::strin
     EXPECT_LE(relative_error(gpu.grad_x, cpu.grad_x), narrow ? 0.03 : 0.02) << what;
     EXPECT_LE(relative_error(gpu.affine, cpu.affine), narrow ? 0.05 : 0.02) << what;
   }
+  // A plain sum, which needs neither levels nor densities; both sides round it.
+  const torch::Tensor dy = grad.movedim(1, 0).flatten(1).to(torch::kDouble).abs().sum(1);
+  const double rounding = 2 * core::testing::tolerance::sum(core::DType::f32) + 0x1p-23;
+  EXPECT_LE(differing(gpu.affine.select(0, 3).cpu() / dy, cpu.affine.select(0, 3) / dy, rounding),
+            0)
+      << what << ", bias_out";
   EXPECT_TRUE(gpu.context.sum(1).cpu().equal(cpu.context.sum(1))) << what;
   EXPECT_LE(differing(gpu.context, cpu.context, 65536.0 * 2), 0.04) << what;
   EXPECT_EQ(gpu.y.strides(), torch::empty_like(x).strides()) << what;
@@ -179,6 +186,44 @@ TEST(CudaLayer, NotFiniteChannelsAreNan) {
       const auto y = std::get<0>(ops::quantile_layer(gpu, {}, {}, {}, {}));
       for (const int64_t c : {0, 3}) EXPECT_FALSE(y.select(1, c).isnan().any().item<bool>());
       for (const int64_t c : {1, 2}) EXPECT_TRUE(y.select(1, c).isnan().all().item<bool>());
+    }
+  }
+}
+
+// Squares that no float can hold, in every kind of launch: one block, clusters, passes.
+TEST(CudaLayer, HugeChannelsAreNotNan) {
+  torch::manual_seed(0);
+  for (const auto& shape : std::vector<std::vector<int64_t>>{
+           {20, 4, 3}, {600, 4, 2}, {40, 48, 256}, {3, 24, 10928}, {200001, 4, 2}}) {
+    for (const double scale : {1e17, 1e19, 1e30, 1e37}) {
+      for (int i : {0, 1}) {
+        const torch::Tensor x = layouts()[i].of((torch::randn(shape) * scale).to(torch::kFloat));
+        const std::string what = describe(x, layouts()[i]) + " " + std::to_string(scale);
+        const auto [y, stats, context] = ops::quantile_layer(x, {}, {}, {}, {});
+        const auto [gpu_y, gpu_stats, gpu_context] = ops::quantile_layer(on_gpu(x), {}, {}, {}, {});
+        EXPECT_LE(differing(gpu_y, y, 1e-3), 0.02) << what;
+        EXPECT_LE(relative_error(gpu_stats.select(1, 1), stats.select(1, 1)), 1e-5) << what;
+      }
+    }
+  }
+}
+
+// Sums about the first value, an outlier, tell nearly nothing of the variance.
+TEST(CudaLayer, NearlyConstantChannelsKeepTheirVariance) {
+  torch::manual_seed(0);
+  for (const auto& shape : std::vector<std::vector<int64_t>>{
+           {600, 4, 2}, {40, 48, 256}, {3, 24, 10928}, {200001, 4, 2}}) {
+    for (const double outlier : {1e3, -1e6}) {
+      for (int i : {0, 1}) {
+        torch::Tensor values = torch::randn(shape) * 1e-3;
+        values.select(0, 0).fill_(0).select(1, 0).fill_(outlier);
+        const torch::Tensor x = layouts()[i].of(values);
+        const std::string what = describe(x, layouts()[i]) + " " + std::to_string(outlier);
+        const auto [y, stats, context] = ops::quantile_layer(x, {}, {}, {}, {});
+        const auto [gpu_y, gpu_stats, gpu_context] = ops::quantile_layer(on_gpu(x), {}, {}, {}, {});
+        EXPECT_LE(relative_error(gpu_stats.select(1, 1), stats.select(1, 1)), 1e-5) << what;
+        EXPECT_TRUE(gpu_context.sum(1).cpu().equal(context.sum(1))) << what;
+      }
     }
   }
 }
