@@ -55,7 +55,10 @@ struct ActivationForward {
 void activation_forward(const ActivationForward& call, const Execution& execution);
 
 // The fused layer: norm, activation, norm, as torch's BatchNorm would do both norms
-// in training. A channel that holds a NaN or an infinity comes out as NaN.
+// in training. A channel that holds a NaN or an infinity comes out as NaN, and so does one whose
+// largest and smallest values are further apart than its type can tell (float32, and what is
+// computed in it: 3.4e38), or whose variance is beyond double (float64: deviations of 1e154). On
+// CUDA, gradients need deviations below 1e18.
 struct LayerForward {
   Quantile quantile;
   double eps = 1e-5;
