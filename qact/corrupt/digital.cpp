@@ -145,9 +145,8 @@ Effect saturate(const Setting& setting) {
       return Hsv{changed(colour.h), changed(colour.s), changed(colour.v)};
     });
   }
-  return in_hsv(setting, [changed](const Hsv& colour) {
-    return Hsv{colour.h, changed(colour.s), colour.v};
-  });
+  return in_hsv(
+      setting, [changed](const Hsv& colour) { return Hsv{colour.h, changed(colour.s), colour.v}; });
 }
 
 // (x - mean) c + mean, the mean of each channel.

@@ -24,7 +24,7 @@ Blob map_file(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) fail("file", "cannot open ", path.string(), ": ", std::strerror(errno));
   const std::shared_ptr<const void> closer(nullptr, [file](const void*) { ::close(file); });
-  struct stat about {};
+  struct stat about{};
   if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
     fail("file", "expected a regular file, got something else: ", path.string());
   }

@@ -84,7 +84,7 @@ ToySummary summary_of(const ToyScore& score) {
 
 // Adds a choice to labels where it differs within an experiment.
 template <class Choice>
-void name_choice(std::vector<ToySummary>& all, const char* name, Choice ToySummary::*choice) {
+void name_choice(std::vector<ToySummary>& all, const char* name, Choice ToySummary::* choice) {
   std::vector<std::string> labels;
   for (const ToySummary& s : all) {
     const bool differs = std::any_of(all.begin(), all.end(), [&](const ToySummary& other) {

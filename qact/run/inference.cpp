@@ -165,7 +165,8 @@ class Pass {
   std::vector<std::vector<torch::Tensor>> probabilities_;
 };
 
-[[noreturn]] void refuse(const char* option, const std::string& expected, const std::string& got) {
+[[noreturn]] void refuse_inference(const char* option, const std::string& expected,
+                                   const std::string& got) {
   throw std::invalid_argument(std::string("[inference] expected ") + option + " " + expected +
                               ", got " + got);
 }
@@ -181,16 +182,17 @@ void check(const Inference& how) {
   if (std::find(modes.begin(), modes.end(), how.mode) == modes.end()) {
     std::string all;
     for (const std::string& mode : modes) all += (all.empty() ? "" : ", ") + mode;
-    refuse("a mode", "of " + all, "'" + how.mode + "'");
+    refuse_inference("a mode", "of " + all, "'" + how.mode + "'");
   }
-  if (how.batch_size < 1) refuse("--batch-size", "of 1 or more", std::to_string(how.batch_size));
+  if (how.batch_size < 1)
+    refuse_inference("--batch-size", "of 1 or more", std::to_string(how.batch_size));
   if (!std::isfinite(how.prior) || how.prior < 0) {
-    refuse("--prior", "of 0 or more images", std::to_string(how.prior));
+    refuse_inference("--prior", "of 0 or more images", std::to_string(how.prior));
   }
   if (!(how.momentum >= 0 && how.momentum <= 1)) {
-    refuse("--momentum", "within 0 and 1", std::to_string(how.momentum));
+    refuse_inference("--momentum", "within 0 and 1", std::to_string(how.momentum));
   }
-  if (how.copies < 1) refuse("--copies", "of 1 or more", std::to_string(how.copies));
+  if (how.copies < 1) refuse_inference("--copies", "of 1 or more", std::to_string(how.copies));
 }
 
 std::vector<std::pair<int64_t, int64_t>> batches_of(int64_t images, int64_t size) {

@@ -150,13 +150,9 @@ TEST(Corrupt, RefusesWhatItCannotDo) {
             "[corrupt] expected a severity from 1 to 5 for fog, got 0");
   EXPECT_EQ(message([&] { Corruption("fog", 6, size); }),
             "[corrupt] expected a severity from 1 to 5 for fog, got 6");
-  EXPECT_EQ(message([&] {
-              Corruption("fog", 1, {32, 32, 4});
-            }),
+  EXPECT_EQ(message([&] { Corruption("fog", 1, {32, 32, 4}); }),
             "[corrupt] expected images of 1 or 3 channels, got 32x32x4");
-  EXPECT_EQ(message([&] {
-              Corruption("fog", 1, {8, 32, 3});
-            }),
+  EXPECT_EQ(message([&] { Corruption("fog", 1, {8, 32, 3}); }),
             "[corrupt] expected images of at least 16x16, got 8x32x3");
   EXPECT_EQ(message([&] { Corruption("shear", 1, size); }),
             "[corrupt] expected images of 28x28x1 for shear, got 32x32x3");

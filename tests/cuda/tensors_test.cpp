@@ -40,14 +40,10 @@ TEST(CudaTensors, AreOnOneDevice) {
 
 TEST(CudaTensors, ALayerLeftOnTheCpuIsNamed) {
   nn::QuantileActivation layer(3);
-  EXPECT_EQ(message_of([&] {
-              layer->forward(torch::randn({4, 3}, torch::kCUDA));
-            }),
+  EXPECT_EQ(message_of([&] { layer->forward(torch::randn({4, 3}, torch::kCUDA)); }),
             "[quantile_layer] expected weight_in on cuda:0, as x, got cpu");
   layer->eval();
-  EXPECT_EQ(message_of([&] {
-              layer->forward(torch::randn({4, 3}, torch::kCUDA));
-            }),
+  EXPECT_EQ(message_of([&] { layer->forward(torch::randn({4, 3}, torch::kCUDA)); }),
             "[quantile_apply] expected quantiles on cuda:0, as x, got cpu");
 }
 
@@ -83,9 +79,7 @@ TEST(CudaTensors, TrackReadsStridedTablesAndWritesContiguousOnes) {
   EXPECT_TRUE(track(context.clone(), stepped.of(stats), stepped.of(batch)).equal(expected));
   EXPECT_TRUE(mean_in.equal(means));
   const torch::Tensor one = ops::context_standard_normal(1).cuda();
-  EXPECT_EQ(message_of([&] {
-              track(one.expand({6, 256}), stats, batch);
-            }),
+  EXPECT_EQ(message_of([&] { track(one.expand({6, 256}), stats, batch); }),
             "[layer_track] expected context to be contiguous, since it is written in place, got "
             "int64 of shape (6,256) with strides (0,1)");
   EXPECT_TRUE(one.cpu().equal(ops::context_standard_normal(1)));

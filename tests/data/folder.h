@@ -39,9 +39,7 @@ inline void put(const fs::path& path, const std::string& text) {
 
 inline std::string text_of(const Buffer& bytes) { return {bytes.begin(), bytes.end()}; }
 
-inline std::string text_of(const fs::path& path) {
-  return text_of(bytes_of_file(path.string()));
-}
+inline std::string text_of(const fs::path& path) { return text_of(bytes_of_file(path.string())); }
 
 // Bytes that differ from place to place.
 inline Buffer pattern(size_t count, unsigned salt = 0) {

@@ -20,18 +20,18 @@ PROGRAM = sys.argv.pop(1)
 SIDE = 16
 
 
-def band(noise, label):
+def band(noise, label, side=SIDE):
     """A grey image with a brighter band where its class says."""
-    return bytes(noise.randrange(128) + (100 if p * 3 // (SIDE * SIDE) == label else 0)
-                 for p in range(SIDE * SIDE))
+    return bytes(noise.randrange(128) + (100 if p * 3 // (side * side) == label else 0)
+                 for p in range(side * side))
 
 
-def write_bands(folder, part, count):
+def write_bands(folder, part, count, side=SIDE):
     noise = random.Random(1)
     folder.mkdir(exist_ok=True)
     (folder / f"{part}-images-idx3-ubyte").write_bytes(
-        struct.pack(">4B3I", 0, 0, 8, 3, count, SIDE, SIDE)
-        + b"".join(band(noise, i % 3) for i in range(count)))
+        struct.pack(">4B3I", 0, 0, 8, 3, count, side, side)
+        + b"".join(band(noise, i % 3, side) for i in range(count)))
     (folder / f"{part}-labels-idx1-ubyte").write_bytes(
         struct.pack(">4BI", 0, 0, 8, 1, count) + bytes(i % 3 for i in range(count)))
 
@@ -206,7 +206,10 @@ class EvalProgram(unittest.TestCase):
 
     def test_images_of_another_size_are_told_before_anything_is_written(self):
         folder = self.copy_of_run("other_size")
-        done = run("eval", folder, "--data", "mnist-small", "--limit", "9")
+        data = self.folder / "larger"
+        write_bands(data, "train", 9, 28)
+        write_bands(data, "t10k", 9, 28)
+        done = run("eval", folder, "--data", data)
         self.assertEqual((done.returncode, done.stderr),
                          (1, "qact: [inference] expected images of 16x16 and 1 channels for the "
                              "network, got 28x28 and 1\n"))

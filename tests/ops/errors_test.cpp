@@ -34,17 +34,11 @@ TEST(Errors, QuantileActivation) {
        op + "a floating tensor of 2 or more dimensions, got int64 of shape (3)"},
       {[] { quantile_activation(torch::zeros({3})); },
        op + "a floating tensor of 2 or more dimensions, got float32 of shape (3)"},
-      {[] {
-         quantile_activation(torch::zeros({3, 2}, torch::kComplexFloat));
-       },
+      {[] { quantile_activation(torch::zeros({3, 2}, torch::kComplexFloat)); },
        op + "a floating tensor of 2 or more dimensions, got complex64 of shape (3,2)"},
-      {[] {
-         quantile_activation(torch::zeros({0, 3}));
-       },
+      {[] { quantile_activation(torch::zeros({0, 3})); },
        op + "at least one value, got float32 of shape (0,3)"},
-      {[] {
-         quantile_activation(torch::zeros({2, 0, 4}));
-       },
+      {[] { quantile_activation(torch::zeros({2, 0, 4})); },
        op + "at least one value, got float32 of shape (2,0,4)"},
       {[=] { quantile_activation(x, 1); }, op + "levels in 2..65535, got 1"},
       {[=] { quantile_activation(x, 65536); }, op + "levels in 2..65535, got 65536"},
@@ -72,17 +66,11 @@ TEST(Errors, QuantileLayer) {
   const torch::Tensor x = torch::randn({4, 3}), three = torch::ones({3});
   const std::string op = "[quantile_layer] expected ";
   expect_refusals({
-      {[] {
-         quantile_layer(torch::zeros({3, 2}, torch::kInt), {}, {}, {}, {});
-       },
+      {[] { quantile_layer(torch::zeros({3, 2}, torch::kInt), {}, {}, {}, {}); },
        op + "a floating tensor of 2 or more dimensions, got int32 of shape (3,2)"},
-      {[] {
-         quantile_layer(torch::zeros({1, 2}), {}, {}, {}, {});
-       },
+      {[] { quantile_layer(torch::zeros({1, 2}), {}, {}, {}, {}); },
        op + "more than one value per channel to take statistics from, got float32 of shape (1,2)"},
-      {[=] {
-         quantile_layer(torch::zeros({0, 3}), three, three, three, three);
-       },
+      {[=] { quantile_layer(torch::zeros({0, 3}), three, three, three, three); },
        op + "at least one value, got float32 of shape (0,3)"},
       {[=] { quantile_layer(x, torch::ones({4}), {}, {}, {}); },
        op + "weight_in to be a floating tensor of shape (3), one number per channel, got float32 "
@@ -132,13 +120,9 @@ TEST(Errors, QuantileLayerBackward) {
 TEST(Errors, Contexts) {
   const torch::Tensor one = ops::context_standard_normal(1), two = ops::context_standard_normal(2);
   expect_refusals({
-      {[] {
-         ops::context_build(torch::zeros({0, 3}));
-       },
+      {[] { ops::context_build(torch::zeros({0, 3})); },
        "[context_build] expected at least one value, got float32 of shape (0,3)"},
-      {[] {
-         ops::context_build(torch::zeros({2, 3}), torch::ones({2}));
-       },
+      {[] { ops::context_build(torch::zeros({2, 3}), torch::ones({2})); },
        "[context_build] expected scale to be a floating tensor of shape (3), one number per "
        "channel, got float32 of shape (2)"},
       {[=] { ops::context_blend(one, 1, two, 1); },
@@ -158,9 +142,7 @@ TEST(Errors, Contexts) {
 TEST(Errors, QuantileApply) {
   const torch::Tensor x = torch::zeros({2, 3}), quantiles = torch::zeros({3, 10});
   expect_refusals({
-      {[=] {
-         ops::quantile_apply(x, torch::zeros({2, 10}));
-       },
+      {[=] { ops::quantile_apply(x, torch::zeros({2, 10})); },
        "[quantile_apply] expected quantiles to be a floating tensor of shape (3,levels) with "
        "levels in 2..65535, got float32 of shape (2,10)"},
       {[=] { ops::quantile_apply(x, quantiles, {}, torch::zeros({1})); },

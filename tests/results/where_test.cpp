@@ -60,9 +60,7 @@ TEST(Where, NamesTheKeysThereAre) {
 }
 
 TEST(Where, SaysWhatLeavesNothing) {
-  EXPECT_EQ(message_of([] {
-              left({"mode=batch", "lr=3"});
-            }),
+  EXPECT_EQ(message_of([] { left({"mode=batch", "lr=3"}); }),
             "[report] expected --where to leave rows of an evaluation, got none with lr=3 among "
             "those with mode=batch: there is lr=0.01, 0.1");
   EXPECT_NE(message_of([] {

@@ -50,9 +50,7 @@ TEST(MatchClasses, ByPositionWhereNamesAreMissing) {
   for (const std::vector<std::string>& names : {std::vector<std::string>(), kAnimals.names}) {
     const data::Split unnamed = images_of({2, 0}, 3, {});
     EXPECT_EQ(with_labels_of({3, names}, unnamed, "there").labels, unnamed.labels);
-    EXPECT_EQ(message_of([&] {
-                with_labels_of({4, names}, unnamed, "there");
-              }),
+    EXPECT_EQ(message_of([&] { with_labels_of({4, names}, unnamed, "there"); }),
               "[eval] expected the 4 classes of the model, by number since they have no names, got "
               "3 in there");
   }

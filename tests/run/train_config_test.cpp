@@ -115,10 +115,7 @@ TEST(TrainConfig, RefusesValues) {
       {[](TrainConfig& c) { c.augment = "cutout"; }, "--augment one of"},
       {[](TrainConfig& c) { c.lr_scheduler = "warm"; }, "--lr-scheduler one of"},
       {[](TrainConfig& c) { c.eval_mode = "prior"; }, "--eval-mode one of"},
-      {[](TrainConfig& c) {
-         c.lr_steps = {3, 2};
-       },
-       "--lr-steps in ascending order, got [3,2]"},
+      {[](TrainConfig& c) { c.lr_steps = {3, 2}; }, "--lr-steps in ascending order, got [3,2]"},
       {[](TrainConfig& c) { c.nesterov = true, c.momentum = 0; }, "--momentum above 0"},
       {[](TrainConfig& c) { c.lr_scheduler = "plateau", c.validation = 0; }, "--validation above"},
       {[](TrainConfig& c) { c.early_stopping = 0.1, c.validation = 0; }, "--validation above"},
