@@ -1,6 +1,7 @@
 #include "qact/report/summary.h"
 
 #include <cmath>
+#include <set>
 
 #include "qact/report/curves.h"
 #include "qact/report/section.h"
@@ -23,6 +24,14 @@ std::string against(const Curve& ours, const Curve& rival, const Group& group) {
          (accuracy >= 0 ? " more" : " fewer") + " correct at severity " +
          std::to_string(group.most) + ", and a drop that is " + points(std::abs(loses_less)) +
          (loses_less >= 0 ? " smaller." : " larger.");
+}
+
+std::vector<int> all_severities(const Group& group) {
+  std::set<int> all;
+  for (const Curve& curve : group.curves) {
+    for (const int severity : curve.severities()) all.insert(severity);
+  }
+  return {all.begin(), all.end()};
 }
 
 // Accuracy under random tone curves, no part of the mean over distortions.
@@ -49,13 +58,14 @@ Table summary_table(const Group& group) {
                           {"marginal", true},
                           {"MAP@100", true}},
               .rows = {}};
+  const std::vector<int> severities = all_severities(group);
   for (const Curve& curve : group.curves) {
     const auto at_most = [&](const char* metric) {
       return curve.mean(metric, group.most, group.distortions);
     };
     table.rows.push_back({curve.label, fixed(100 * curve.mean("accuracy", 0, group.distortions), 2),
                           fixed(100 * at_most("accuracy"), 2), fixed(drop(curve, group), 2),
-                          fixed(100 * curve.corruption_error(group.distortions), 2),
+                          fixed(100 * curve.corruption_error(severities, group.distortions), 2),
                           fixed(at_most("ece_top"), 4), fixed(at_most("ece_marginal"), 4),
                           fixed(at_most("map100"), 4)});
   }

@@ -152,12 +152,16 @@ Mean Curve::fall(const std::string& metric, int from, int to,
       values_of(less(by_seed(metric, from, distortions), by_seed(metric, to, distortions))));
 }
 
-double Curve::corruption_error(const std::vector<std::string>& distortions) const {
-  std::vector<double> errors;
-  for (const int severity : severities()) {
-    if (severity > 0) errors.push_back(1 - mean("accuracy", severity, distortions));
+double Curve::corruption_error(const std::vector<int>& severities,
+                               const std::vector<std::string>& distortions) const {
+  double sum = 0;
+  int64_t count = 0;
+  for (const int severity : severities) {
+    if (severity == 0) continue;
+    sum += 1 - mean("accuracy", severity, distortions);
+    ++count;
   }
-  return mean_of(errors).mean;
+  return count > 0 ? sum / static_cast<double>(count) : kNone;
 }
 
 std::vector<Curve> curves(const std::vector<Score>& scores) {

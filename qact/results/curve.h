@@ -43,8 +43,10 @@ struct Curve {
   // From one severity to another, of the seeds that have both.
   Mean fall(const std::string& metric, int from, int to,
             const std::vector<std::string>& distortions) const;
-  // The mean error over all severities from 1: the mean corruption error of the CIFAR sets.
-  double corruption_error(const std::vector<std::string>& distortions) const;
+  // The mean error over `severities` above 0: the mean corruption error of the CIFAR sets. NaN
+  // where one of them is missing.
+  double corruption_error(const std::vector<int>& severities,
+                          const std::vector<std::string>& distortions) const;
 };
 
 // In the order in which their scores first appear.

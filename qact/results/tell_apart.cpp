@@ -77,10 +77,33 @@ void name_folders(Evaluations& all) {
   }
 }
 
+// All rows of one evaluation get one name, that of the first of its cells that differ: each cell
+// has images of its own. Where one model was shown two versions of a cell, there is no telling
+// which of its other rows go with which, and only cells that differ are named.
 void name_images(Evaluations& all) {
   const auto differ = ambiguous(all, cell_of, data_of, is_distorted);
+  const auto evaluation = [](const Evaluation& e) {
+    return std::tuple(e.setting, e.seed, e.model_hash);
+  };
+  const auto shown = [&](const Evaluation& e) { return std::pair(evaluation(e), cell_of(e)); };
+  using Cell = decltype(cell_of(all.front()));
+  std::map<decltype(evaluation(all.front())), std::pair<Cell, std::string>> first;
+  for (const Evaluation& e : all) {
+    if (!differ.contains(cell_of(e))) continue;
+    const std::pair<Cell, std::string> named(cell_of(e), e.data_hash);
+    const auto [at, fresh] = first.emplace(evaluation(e), named);
+    if (!fresh) at->second = std::min(at->second, named);
+  }
+  std::set<decltype(evaluation(all.front()))> twice;
+  for (const auto& found : ambiguous(all, shown, data_of, is_distorted)) twice.insert(found.first);
   for (Evaluation& e : all) {
-    if (differ.contains(cell_of(e))) e.setting.data_hash = e.data_hash;
+    const auto found = first.find(evaluation(e));
+    if (found == first.end()) continue;
+    if (!twice.contains(found->first)) {
+      e.setting.data_hash = found->second.second;
+    } else if (differ.contains(cell_of(e))) {
+      e.setting.data_hash = e.data_hash;
+    }
   }
 }
 

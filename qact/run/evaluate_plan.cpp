@@ -11,8 +11,8 @@ namespace {
 
 // What cannot change what is learnt, or is a field of every row.
 constexpr const char* kNotTraining[] = {
-    "model",      "activation", "placement", "loss",       "seed",       "data-dir",
-    "device",     "threads",    "workers",   "save-every", "cuda-graph", "checkpoint-activations",
+    "model",      "activation", "placement",  "loss",       "seed",
+    "data-dir",   "workers",    "save-every", "cuda-graph", "checkpoint-activations",
     "classifiers"};
 
 }  // namespace
@@ -23,6 +23,11 @@ results::Training training_of(const TrainConfig& config, const ModelCard& card,
                               const std::string& weights) {
   Row options = to_json(config);
   for (const char* name : kNotTraining) options.erase(name);
+  // Kernels add up in an order of their own: that of a kind of device, on a CPU that of its
+  // threads.
+  const std::string device = config.device.substr(0, config.device.find(':'));
+  options["device"] = device;
+  if (device != "cpu") options.erase("threads");
   options["data-hash"] = card.data_hash;  // a folder keeps its name when its files change
   if (weights == "model" && config.early_stopping == 0) options["trained-epochs"] = card.epoch;
   return {options.dump()};

@@ -19,7 +19,7 @@ EvaluateSummary summary_of(const results::Curve& curve) {
     s.ece_marginal[severity] = curve.mean("ece_marginal", severity, distortions);
     s.map100[severity] = curve.mean("map100", severity, distortions);
   }
-  s.corruption_error = curve.corruption_error(distortions);
+  s.corruption_error = curve.corruption_error(curve.severities(), distortions);
   s.relative_corruption_error = s.corruption_error - (1 - curve.mean("accuracy", 0, distortions));
   return s;
 }

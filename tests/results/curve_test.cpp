@@ -53,7 +53,9 @@ TEST(Curve, AveragesOverDistortionsThenOverSeeds) {
   EXPECT_NEAR(curve.over_seeds("accuracy", 1, both).deviation, 0.4 / std::sqrt(2), 1e-12);
   EXPECT_NEAR(curve.mean("drop", 1, both), (0.2 + 0.4) / 2, 1e-12);
   EXPECT_NEAR(curve.fall("accuracy", 0, 1, both).mean, 0.3, 1e-12);
-  EXPECT_NEAR(curve.corruption_error(both), 0.5, 1e-12);
+  EXPECT_NEAR(curve.corruption_error({0, 1}, both), 0.5, 1e-12);
+  EXPECT_TRUE(std::isnan(curve.corruption_error({1, 2}, both)));
+  EXPECT_TRUE(std::isnan(curve.corruption_error({0}, both)));
   EXPECT_EQ(curve.mean("accuracy", 1, {kTone}), 0);
 }
 

@@ -152,6 +152,20 @@ TEST(Evaluation, OfficialSetsAreToldApartByTheirImages) {
   // The same place, other images since.
   const Rows replaced = {first[1], score_row(official("a", "fog", "9"), 0.1)};
   EXPECT_EQ(curve_count(replaced), 2u);
+
+  // And evaluated anew: each evaluation stays one curve, what did not change included.
+  Rows twice = first;
+  for (const auto& [distortion, hash] :
+       {std::pair("none", clean), {"fog", std::string("8")}, {"snow", std::string("9")}}) {
+    Evaluation e = official("a", distortion, hash);
+    e.seed = 1;
+    e.model_hash = "1111111111111111";
+    twice.push_back(score_row(e, 0.3));
+  }
+  const auto two = curves(scores(twice));
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].scores.size(), 3u);
+  EXPECT_EQ(two[1].scores.size(), 3u);
 }
 
 TEST(Evaluation, BothFrostsHaveTheDistortionsThatNeedNone) {

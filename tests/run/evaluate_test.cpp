@@ -337,8 +337,7 @@ TEST(Evaluate, OfficialSetsHaveCurvesOfTheirOwn) {
 TEST(Evaluate, RowsSayWhatTheRunWasTrainedWith) {
   const std::set<std::string> elsewhere = {"model", "activation", "placement", "loss", "seed"};
   const std::set<std::string> without_effect = {
-      "data-dir",   "device",     "threads",     "workers",
-      "save-every", "cuda-graph", "classifiers", "checkpoint-activations"};
+      "data-dir", "workers", "save-every", "cuda-graph", "classifiers", "checkpoint-activations"};
   const ModelCard card;
   const TrainConfig before;
   TrainConfig config;
@@ -367,6 +366,14 @@ TEST(Evaluate, RowsSayWhatTheRunWasTrainedWith) {
     EXPECT_EQ(row["training"]["trained-epochs"], 1);
     EXPECT_EQ(row["training"]["early-stages"], before.early_stages);
   }
+}
+
+TEST(Evaluate, OneOfManyGpusIsAsGoodAsAnother) {
+  const ModelCard card;
+  TrainConfig one, other;
+  one.device = "cuda:0", other.device = "cuda:1";
+  one.threads = 2, other.threads = 16;
+  EXPECT_EQ(training_of(one, card, "best"), training_of(other, card, "best"));
 }
 
 // A folder that was added to, or another one of the same name.
