@@ -14,6 +14,7 @@
 #include "qact/corrupt/sheet.h"
 #include "qact/corrupt/write.h"
 #include "qact/data/dataset.h"
+#include "qact/data/digest.h"
 #include "qact/data/file.h"
 #include "qact/data/npy_pair.h"
 #include "qact/results/atomic_file.h"
@@ -76,6 +77,7 @@ Input read_input(const CorruptCommand& command) {
   const int64_t all = static_cast<int64_t>(split.pixels.size()) / split.size.values();
   const int64_t count = command.count > 0 ? std::min(command.count, all) : all;
   input.images.name = name;
+  input.images.hash = data::digest_of(split);
   input.images.part = command.part;
   input.images.size = split.size;
   input.images.pixels = split.pixels.first(count * split.size.values());
@@ -179,7 +181,7 @@ void setup_corrupt(CLI::App& app) {
   command->add_option("--count", options->count, "Only the first so many images; 0: all")
       ->check(at_least(0));
   command->add_option("--out", options->output,
-                      "Folder for the distorted set; what it has is kept");
+                      "Folder for the distorted set; what it has of the same options is kept");
   command
       ->add_option("--distortions", options->distortions,
                    "benchmark (the default), extra, mnist, or names: " + all_names())

@@ -40,7 +40,7 @@ void Record::check_images(const nlohmann::json& made_with) const {
         other.value("part", "") != made_with.value("part", "")) {
       continue;
     }
-    for (const char* key : {"data", "shape"}) {
+    for (const char* key : {"data", "shape", "data_hash"}) {
       if (other.value(key, nlohmann::json()) == made_with[key]) continue;
       image::fail("corrupt", "expected a folder for ", made_with["data"].dump(), " of shape ",
                   made_with["shape"].dump(), ", got one with ", name,

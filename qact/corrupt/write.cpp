@@ -86,6 +86,7 @@ class Writer {
   json made_with(const std::string& name, const std::vector<int>& severities) const {
     const auto& size = images_.size;
     json out = {{"data", images_.name},
+                {"data_hash", images_.hash},
                 {"part", images_.part},
                 {"shape", {images_.count(), size.height, size.width, size.channels}},
                 {"severities", severities},

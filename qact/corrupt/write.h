@@ -26,6 +26,7 @@ struct CleanImages {
   std::vector<int64_t> labels;           // none: no labels are written
   std::vector<std::string> class_names;  // folders; none: the numbers
   std::string part = "test";             // of the dataset
+  std::string hash = "";                 // for the record: data::digest_of them
   int64_t count() const { return static_cast<int64_t>(pixels.size()) / size.values(); }
 };
 

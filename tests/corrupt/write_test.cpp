@@ -156,6 +156,9 @@ TEST_F(Write, RecordsWhichFrostItWas) {
 
 TEST_F(Write, RefusesAFolderOfOtherImages) {
   write();
+  images_.hash = "other pixels, under the same name";
+  EXPECT_NE(failure().find("of other images: " + folder_.string()), std::string::npos);
+  images_.hash.clear();
   images_.pixels = images_.pixels.first(images_.size.values());
   images_.labels.resize(1);
   EXPECT_NE(failure().find("of other images: " + folder_.string()), std::string::npos);
