@@ -7,19 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
-#include <vector>
 
 namespace qact::run {
-namespace {
 
 namespace fs = std::filesystem;
-
-// NAME.XXXXXX, as AtomicFile calls a file that is yet to be finished.
-bool is_leftover_of(const std::string& name, const std::string& of) {
-  return name.size() == of.size() + 7 && name.starts_with(of + ".");
-}
-
-}  // namespace
 
 void RunFolder::expect_resumable() const {
   const auto refuse = [&](const std::string& found) {
@@ -27,8 +18,14 @@ void RunFolder::expect_resumable() const {
                              found);
   };
   if (!fs::exists(folder)) refuse("no such folder: without --resume a run begins there");
-  if (!exists()) refuse("no config.json there: without --resume a run begins there");
-  if (!fs::exists(state())) refuse("no state.safetensors there, which says how far it is");
+  if (!exists()) {
+    const bool empty = !fs::exists(model()) && !fs::exists(best());
+    refuse(std::string("no config.json there") +
+           (empty ? ": without --resume a run begins there" : ", which says what it is"));
+  }
+  if (!fs::is_regular_file(state())) {
+    refuse("no state.safetensors there, which says how far it is");
+  }
 }
 
 void RunFolder::check_free(const TrainConfig& config, bool resume) const {
@@ -37,8 +34,9 @@ void RunFolder::check_free(const TrainConfig& config, bool resume) const {
     return;
   }
   if (exists()) {
-    throw std::runtime_error("[train] expected a folder without a run, got " + folder.string() +
-                             ", which has one: --resume goes on with it");
+    throw std::runtime_error(
+        "[train] expected a folder without a run, got " + folder.string() +
+        ", which has one: --resume goes on with it; remove the folder to begin anew");
   }
   for (const fs::path& weights : {model(), best()}) {
     if (!fs::exists(weights)) continue;
@@ -48,18 +46,6 @@ void RunFolder::check_free(const TrainConfig& config, bool resume) const {
   }
 }
 
-void RunFolder::prepare() const {
-  fs::create_directories(folder);
-  std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    for (const fs::path& file : {this->config(), model(), best(), state(), rows()}) {
-      if (is_leftover_of(name, file.filename().string())) leftovers.push_back(entry.path());
-    }
-  }
-  for (const fs::path& path : leftovers) fs::remove(path);
-}
-
 void refuse_run(const fs::path& folder, const std::string& found) {
   throw std::runtime_error(
       "[run] expected a run's folder, as `qact train --output` writes it, got " + folder.string() +
@@ -67,7 +53,7 @@ void refuse_run(const fs::path& folder, const std::string& found) {
 }
 
 fs::path expect_in_run(const fs::path& file) {
-  if (fs::exists(file)) return file;
+  if (fs::is_regular_file(file)) return file;
   const fs::path folder = file.parent_path();
   if (!fs::exists(folder)) refuse_run(folder, "which is not there");
   if (!fs::is_directory(folder)) refuse_run(folder, "which is no folder");

@@ -33,8 +33,6 @@ struct RunFolder {
   void expect_resumable() const;
   // Throws where the folder holds a run, or weights, and `resume` is off, or another run.
   void check_free(const TrainConfig& config, bool resume) const;
-  // Makes the folder and removes what a killed writer left.
-  void prepare() const;
 };
 
 // Throws: `folder` is none of a run, because of `found`.

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <filesystem>
 #include <optional>
 
 #include "qact/run/device.h"
@@ -68,7 +69,6 @@ TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
     lock.emplace(folder);
     folder.check_free(config, resume);  // someone may have been here in between
   }
-  folder.prepare();
   resume ? trainer.restore() : trainer.begin();
   // Last: a folder with a configuration has a state to resume from.
   write_config(folder.config(), config);

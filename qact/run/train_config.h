@@ -65,13 +65,15 @@ struct TrainConfig {
 // have these names.
 template <class Config, class Visit>
 void visit_fields(Config& c, Visit visit) {
-  visit("data", c.data, "Dataset, by name, or a folder of one's own (with a /)");
+  visit("data", c.data,
+        "Dataset, by name, or a folder of one's own (with a /): train/CLASS/*.png and "
+        "test/CLASS/*.png");
   visit("data-dir", c.data_dir, "Where datasets are; else QACT_DATA, else ~/.cache/qact");
   visit("image-size", c.image_size, "Resize and crop pictures of one's own to this; 0: leave them");
   visit("validation", c.validation, "Share of the training images held out to choose by");
   visit("split-seed", c.split_seed, "Draws the held-out images");
-  visit("model", c.model, "Network, by name");
-  visit("activation", c.activation, "qact, relu, prelu or selu");
+  visit("model", c.model, "lenet, mlp, resnet18, resnet26, vgg16, densenet or wrn-40-4");
+  visit("activation", c.activation, "qact, relu, prelu, selu or bn-relu");
   visit("placement", c.placement, "Where the activation goes: reference, early or all");
   visit("early-stages", c.early_stages, "Stages beside the stem of the placement early");
   visit("norm", c.norm, "batch or group");

@@ -33,6 +33,19 @@ TEST(Resume, NeedsARun) {
   fs::create_directories(run.folder);
   expect_in("got no config.json there: without --resume a run begins", message());
   EXPECT_TRUE(fs::is_empty(run.folder));
+  // Where there are weights, no run would begin.
+  std::ofstream(run.model()) << "weights";
+  expect_in("got no config.json there, which says what it is", message());
+}
+
+TEST(Resume, KeepsFilesOfOthers) {
+  const TrainFolder scratch;
+  const RunFolder run = scratch.run("run");
+  fs::create_directories(run.folder);
+  const fs::path own = run.folder / "config.json.backup";
+  std::ofstream(own) << "mine";
+  train(scratch.config(), run, false);
+  EXPECT_EQ(contents(own), "mine");
 }
 
 TEST(Resume, NeedsTheState) {
