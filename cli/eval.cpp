@@ -202,7 +202,8 @@ void setup_eval(CLI::App& app) {
   auto eval = std::make_shared<EvalCommand>();
   run::EvaluateOptions& o = eval->options;
   CLI::App* command = app.add_subcommand(
-      "eval", "Evaluate trained runs under distortions; rows that are there stay");
+      "eval",
+      "Evaluate trained runs under distortions; rows of the same weights that are there stay");
   command->option_defaults()->always_capture_default();
   command->add_option("runs", eval->runs, "Folders of `qact train`")->required();
   command

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 namespace qact::cli {
 namespace {
@@ -45,6 +46,10 @@ std::string name_of_command(const CLI::App& app) {
 std::string message_of(const std::exception& error, const CLI::App& app) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return out_of_memory("the system has no more", app);
+  }
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error);
+      system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+    return out_of_memory("the system starts no more threads", app);
   }
   if (const auto* torch = dynamic_cast<const c10::Error*>(&error)) {
     if (!is_out_of_memory(*torch)) return torch->what_without_backtrace();

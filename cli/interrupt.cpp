@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <initializer_list>
 
 namespace qact::cli {
 namespace {
@@ -14,7 +15,7 @@ volatile std::sig_atomic_t terminal_ = 0;
 void on_signal(int number) { signal_ = number; }
 
 void end_now(int number) {
-  constexpr char kText[] = "\r\033[Kqact: interrupted: the same command starts anew\n";
+  constexpr char kText[] = "\r\033[Kqact: interrupted\n";
   constexpr size_t kClear = 4;  // characters that clear a progress bar
   const size_t from = terminal_ != 0 ? 0 : kClear;
   [[maybe_unused]] const ssize_t written =
@@ -22,12 +23,17 @@ void end_now(int number) {
   _exit(128 + number);
 }
 
+// A signal that was ignored from the start, as in jobs that a script runs in the background, stays
+// ignored.
 void set_handler(void (*handler)(int), int flags) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = flags;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction action = {};
+    sigaction(number, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    sigaction(number, &action, nullptr);
+  }
 }
 
 }  // namespace

@@ -49,9 +49,9 @@ FetchLock::FetchLock(const fs::path& data_folder, const FetchEvents& events)
       file_ = open_lock(path_);
       continue;
     }
-    const std::string owner = owner_of(file_);
-    const bool taken = errno == EWOULDBLOCK;
-    const std::string reason = std::strerror(errno);
+    const int error = errno;
+    const bool taken = error == EWOULDBLOCK;
+    const std::string reason = std::strerror(error), owner = owner_of(file_);
     const bool stopped = events.progress && !events.progress(0, 0);
     if (!taken || stopped) {
       ::close(file_);

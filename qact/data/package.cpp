@@ -89,13 +89,15 @@ void run_program(const std::vector<std::string>& words, const fs::path& folder,
   fs::create_directories(folder);
   const pid_t child = start(words, folder);
   int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
+  pid_t ended = 0;
+  while ((ended = ::waitpid(child, &status, WNOHANG)) == 0) {
     if (progress && !progress(0, 0)) {
       end_group(child);
       fail("package", "stopped: ", words[0]);
     }
     std::this_thread::sleep_for(kPoll);
   }
+  if (ended < 0) fail("package", "cannot wait for ", words[0], ": ", std::strerror(errno));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     fail("package", words[0], " failed: ", complaints(folder / "output"));
   }

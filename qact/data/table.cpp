@@ -24,7 +24,8 @@ const Dataset& find_dataset(const std::string& name) {
     if (dataset.name == name) return dataset;
     names += (names.empty() ? "" : ", ") + dataset.name;
   }
-  fail("data", "expected a dataset's name (", names, "), got ", name);
+  fail("data", "expected a dataset's name (", names, "), got ", name,
+       fs::is_directory(name) ? ": a folder is written with a /, as " + name + "/" : "");
 }
 
 fs::path data_folder(const std::string& option) {

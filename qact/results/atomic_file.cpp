@@ -173,10 +173,14 @@ bool AtomicFile::link_as(const std::filesystem::path& path) {
   }
   if (errno != EEXIST) fail("name", path);
   remove_abandoned(path);
-  const std::string name =
-      temporary_start(path) + std::to_string(getpid()) + "-" + std::to_string(file_);
-  if (!link(name)) fail("create a file beside", path);
-  temporary_ = name;
+  // Another machine may have a process of the same number.
+  constexpr int kMost = 100;
+  const std::string start = temporary_start(path) + std::to_string(getpid()) + "-";
+  for (int i = 0; !link(temporary_ = start + std::to_string(i)); ++i) {
+    if (errno == EEXIST && i < kMost) continue;
+    temporary_.clear();
+    fail("create a file beside", path);
+  }
   return false;
 }
 
