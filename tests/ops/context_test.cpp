@@ -104,8 +104,9 @@ TEST(QuantileApply, GradientIsTheDensityOfTheContext) {
     d_scale += dz * in[i], d_shift += dz;
     d_out_scale += dy[i] * (out[i] + 1.0) / 3.0, d_out_shift += dy[i];
   }
-  EXPECT_LE(relative_error(channel(x.grad(), 0), expected), 0.05);
-  const double allowed = 0.05 * std::sqrt(400.0);
+  // The density is that of 100 quantiles, which spread the 2,000 values: off by 3.6% here.
+  EXPECT_LE(relative_error(channel(x.grad(), 0), expected), 0.045);
+  const double allowed = 0.045 * std::sqrt(400.0);
   EXPECT_NEAR(scale.grad().item<double>(), d_scale, allowed);
   EXPECT_NEAR(shift.grad().item<double>(), d_shift, allowed);
   EXPECT_NEAR(out_scale.grad().item<double>(), d_out_scale, 1e-4);

@@ -54,12 +54,14 @@ def test_layer_is_batch_norm_around_the_activation():
 
     composed = norm(qact.quantile_activation(norm(x, weight_in, bias_in)), weight_out, bias_out)
     fused, stats, context = qact.quantile_layer(x, *vectors, track=True)
-    assert (fused - composed).norm() < 0.02 * composed.norm()
+    # Two roundings of z may part a few values from their level: 1/100 of 1/0.29 deviations each.
+    assert (fused - composed).norm() < 0.002 * composed.norm()
     expected = torch.autograd.grad(composed, [x, *vectors], grad)
     found = torch.autograd.grad(fused, [x, *vectors], grad)
-    assert (found[0] - expected[0]).norm() < 0.05 * expected[0].norm()
-    for a, b in zip(found[1:], expected[1:]):
-        assert (a - b).abs().max() < 0.05 * 1024 ** 0.5
+    assert (found[0] - expected[0]).norm() < 0.005 * expected[0].norm()
+    # Sums of 1,024 terms: densities that are off by less than 0.5%, such values, and plain sums.
+    for a, b, allowed in zip(found[1:], expected[1:], (0.2, 0.2, 0.2, 1e-4)):
+        assert (a - b).abs().max() < allowed
     assert not stats.requires_grad and not context.requires_grad
     assert torch.allclose(stats[:, 0], x.detach().double().mean((0, 2, 3)), atol=1e-6)
     assert torch.all(context.sum(1) == 1024 << 16)
