@@ -236,17 +236,25 @@ TEST(Evaluate, RowsOfReplacedWeightsGo) {
   EXPECT_EQ(results::read_rows(folder.results()).size(), rows);
 }
 
-TEST(Evaluate, OfficialFilesGiveWhatMakingThemGives) {
-  const ScratchFolder scratch;
-  const RunFolder folder = copy_of_run(scratch);
+// A set of the test images, as it would be published; returns its folder, whose name is the same
+// for every seed.
+std::string write_official(const ScratchFolder& scratch,
+                           const std::vector<std::string>& distortions, uint64_t seed) {
   const data::Split split = shared().test_images();
   corrupt::CleanImages clean{"bands", split.pixels, split.size, split.labels, {}, "test"};
   corrupt::WriteOptions write;
-  write.folder = scratch.path / "bands-c";
-  write.distortions = {"brightness", "tone"};
+  write.folder = scratch.path / std::to_string(seed) / "bands-c";
+  write.distortions = distortions;
+  write.seed = seed;
   corrupt::write_distorted(clean, write, {});
+  return write.folder.string();
+}
+
+TEST(Evaluate, OfficialFilesGiveWhatMakingThemGives) {
+  const ScratchFolder scratch;
+  const RunFolder folder = copy_of_run(scratch);
   EvaluateOptions options = quick();
-  options.official = write.folder.string();
+  options.official = write_official(scratch, {"brightness", "tone"}, 0);
   const Rows made = results::parse_rows(whole_file(), "whole");
   evaluate(folder, options);
   const Rows read = results::read_rows(folder.results());
@@ -265,17 +273,10 @@ TEST(Evaluate, OfficialFilesGiveWhatMakingThemGives) {
 TEST(Evaluate, TellsDataApartByItsContents) {
   const ScratchFolder scratch;
   const RunFolder folder = copy_of_run(scratch);
-  const data::Split split = shared().test_images();
   EvaluateOptions options = quick();
   options.distortions = {"gaussian_noise"};
   const auto rows_with_seed = [&](uint64_t seed) {
-    corrupt::CleanImages clean{"bands", split.pixels, split.size, split.labels, {}, "test"};
-    corrupt::WriteOptions write;
-    write.folder = scratch.path / std::to_string(seed) / "bands-c";
-    write.distortions = options.distortions;
-    write.seed = seed;
-    corrupt::write_distorted(clean, write, {});
-    options.official = write.folder.string();
+    options.official = write_official(scratch, options.distortions, seed);
     return evaluate(folder, options);
   };
   options.modes = {"batch"};
@@ -309,19 +310,12 @@ TEST(Evaluate, RefusesRowsOfAnotherVersion) {
 TEST(Evaluate, OfficialSetsHaveCurvesOfTheirOwn) {
   const ScratchFolder scratch;
   const RunFolder folder = copy_of_run(scratch);
-  const data::Split split = shared().test_images();
   EvaluateOptions options = quick();
   options.distortions = {"gaussian_noise", "brightness"};
   options.modes = {"batch"};
   options.classifiers = {"head"};
   for (const uint64_t seed : {1, 2}) {
-    corrupt::CleanImages clean{"bands", split.pixels, split.size, split.labels, {}, "test"};
-    corrupt::WriteOptions write;
-    write.folder = scratch.path / std::to_string(seed) / "bands-c";
-    write.distortions = options.distortions;
-    write.seed = seed;
-    corrupt::write_distorted(clean, write, {});
-    options.official = write.folder.string();
+    options.official = write_official(scratch, options.distortions, seed);
     evaluate(folder, options);
   }
   const auto all = results::curves(results::scores(results::read_rows(folder.results())));
