@@ -11,7 +11,7 @@ SIDE_BY_SIDE := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 .PHONY: help demo test bench build setup sanitize sanitized mutants mutants-cuda clean
 
 help:
-	@echo "make demo      train, distort, evaluate, compare: ends with a page to open"
+	@echo "make demo      train, corrupt, evaluate, compare: ends with a page to open"
 	@echo "make test      build and run all tests, the core ones under sanitizers too"
 	@echo "make bench     time the layer next to BatchNorm + ReLU; writes $(BUILD)/bench.json"
 	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"

@@ -56,7 +56,7 @@ void curve(const Settings& settings, Report& report);
 void train_step(const Settings& settings, Report& report);
 void train_step_extras(const Settings& settings, Report& report);
 void loader(const Settings& settings, Report& report);
-void distortion(const Settings& settings, Report& report);
+void corruption(const Settings& settings, Report& report);
 void metrics_of_outputs(const Settings& settings, Report& report);
 
 }  // namespace qact::bench

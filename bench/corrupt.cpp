@@ -1,4 +1,4 @@
-// Every distortion, the mean over its five severities, next to PyPI's imagecorruptions in
+// Every corruption, the mean over its five severities, next to PyPI's imagecorruptions in
 // as many processes as there are threads here. That package knows the ImageNet-C constants
 // alone, so the two do the same work at 224 x 224 only.
 #include "qact/corrupt/corrupt.h"
@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "bench/bench.h"
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::bench {
 namespace {
@@ -34,7 +34,7 @@ nlohmann::json time_peer(int side, int images, int processes) {
 }
 
 std::vector<uint8_t> make_images(int64_t values) {
-  core::Random random(1, 0);
+  base::Random random(1, 0);
   std::vector<uint8_t> out(values);
   for (int64_t i = 0; i < values; ++i) {
     out[i] = static_cast<uint8_t>(i / 7 % 256 / 2 + random.bits() % 64);
@@ -42,30 +42,30 @@ std::vector<uint8_t> make_images(int64_t values) {
   return out;
 }
 
-struct Batch {
+struct ImageBatch {
   image::Size size;
   int64_t count;
   std::vector<uint8_t> in = make_images(count * size.values());
   std::vector<uint8_t> out = std::vector<uint8_t>(in.size());
 };
 
-void run(const corrupt::Corruption& corruption, Batch& batch, int threads) {
-  corruption.apply(batch.in.data(), 0, batch.count, batch.out.data(), threads);
+void run(const corrupt::Corruptor& corruptor, ImageBatch& batch, int threads) {
+  corruptor.apply(batch.in.data(), 0, batch.count, batch.out.data(), threads);
 }
 
 // The batch must not depend on the number of threads; then it is timed.
-double time_ours(std::string_view name, Batch& batch, const Settings& settings) {
+double time_ours(std::string_view name, ImageBatch& batch, const Settings& settings) {
   double sum = 0;
   for (int severity = 1; severity <= corrupt::kSeverities; ++severity) {
-    const corrupt::Corruption corruption(name, severity, batch.size);
-    run(corruption, batch, 1);
+    const corrupt::Corruptor corruptor(name, severity, batch.size);
+    run(corruptor, batch, 1);
     const std::vector<uint8_t> alone = batch.out;
-    run(corruption, batch, settings.threads);
+    run(corruptor, batch, settings.threads);
     if (batch.out != alone) {
       throw std::runtime_error("[bench] " + std::string(name) + " depends on the threads");
     }
     const auto step = [&] {
-      return std::vector{milliseconds_of([&] { run(corruption, batch, settings.threads); })};
+      return std::vector{milliseconds_of([&] { run(corruptor, batch, settings.threads); })};
     };
     sum += interleave({step}, std::min(settings.repeats, 5))[0][0];
   }
@@ -74,18 +74,18 @@ double time_ours(std::string_view name, Batch& batch, const Settings& settings) 
 
 }  // namespace
 
-void distortion(const Settings& settings, Report& report) {
+void corruption(const Settings& settings, Report& report) {
   double whole = 0;  // seconds for the 15 x 5 x 10,000 images of CIFAR-10-C
   for (const int side : {32, 224}) {
-    Batch batch{{side, side, 3}, side == 32 ? 256 : 4};
+    ImageBatch batch{{side, side, 3}, side == 32 ? 256 : 4};
     const auto peer = time_peer(side, side == 32 ? 20 : 2, settings.threads);
-    for (const corrupt::Distortion& d : corrupt::distortions()) {
+    for (const corrupt::Corruption& d : corrupt::corruptions()) {
       if (!d.benchmark && !d.extra) continue;
       const double ms = time_ours(d.name, batch, settings);
       const auto count = static_cast<double>(batch.count);
       if (side == 32 && d.benchmark) whole += ms / 1000 / count * 50'000;
       Row row;
-      row.what = "distortion";
+      row.what = "corruption";
       row.shape = {batch.count, side, side, 3};
       row.dtype = "uint8";
       row.layout = "NHWC";

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "bench/bench.h"
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::bench {
 namespace {
@@ -18,13 +18,13 @@ const data::Moments kNormalisation = {{0.4914, 0.4822, 0.4465}, {0.2023, 0.1994,
 data::Split noise_images() {
   const image::Size size{32, 32, 3};
   std::vector<uint8_t> pixels(kImages * size.values());
-  core::Random random(0, 0);
+  base::Random random(0, 0);
   for (uint8_t& pixel : pixels) pixel = static_cast<uint8_t>(random.bits());
   return data::make_split(size, 10, std::move(pixels), std::vector<int64_t>(kImages));
 }
 
 // Images in order, written out by the definition.
-void validate(const data::Split& split, const data::Batch& batch) {
+void validate(const data::Split& split, const data::BatchSlot& batch) {
   constexpr int plane = 32 * 32;
   for (int64_t i = 0; i < batch.count; ++i) {
     for (int v = 0; v < 3 * plane; ++v) {
@@ -45,7 +45,7 @@ void loader(const Settings& settings, Report& report) {
   const data::Split split = noise_images();
   std::vector<float> images(kBatch * split.size.values());
   std::vector<int64_t> labels(kBatch);
-  const std::vector<data::Batch> slots = {{images.data(), labels.data()}};
+  const std::vector<data::BatchSlot> slots = {{images.data(), labels.data()}};
 
   data::LoaderOptions options;
   options.batch_size = kBatch;

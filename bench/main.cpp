@@ -27,7 +27,7 @@ const Benchmark kBenchmarks[] = {
     {"extras", "memory with activations checkpointed, the watershed loss (GPU)",
      qact::bench::train_step_extras},
     {"loader", "augmented images per second on one core", qact::bench::loader},
-    {"distortion", "distortions of images next to imagecorruptions", qact::bench::distortion},
+    {"corruption", "corruptions of images next to imagecorruptions", qact::bench::corruption},
     {"metrics", "MAP@100 and the scores of 10,000 outputs", qact::bench::metrics_of_outputs},
 };
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "bench/bench.h"
+#include "qact/eval/scores.h"
 #include "qact/metrics/retrieval.h"
-#include "qact/run/evaluate_scores.h"
 #include "tests/metrics/plain_retrieval.h"
 
 namespace qact::bench {
@@ -64,7 +64,7 @@ void scores(int repeats, Report& report) {
   const metrics::Predictions p{
       {table.data_ptr<float>(), static_cast<size_t>(table.numel())}, labels, kClasses};
   const double ms = interleave({[&]() -> std::vector<double> {
-                                 return {milliseconds_of([&] { run::probability_scores(p); })};
+                                 return {milliseconds_of([&] { eval::probability_scores(p); })};
                                }},
                                repeats)[0][0];
   report.add({"metrics",

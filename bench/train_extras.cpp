@@ -19,19 +19,19 @@ void loader_share(torch::Device device, const Settings& settings, Report& report
                        std::vector<int64_t>(kImages, 0));
   std::vector<int64_t> order(kImages);
   std::iota(order.begin(), order.end(), 0);
-  run::Feed feed(split,
-                 {.batch_size = kBatch,
-                  .drop_last = true,
-                  .workers = kWorkers,
-                  .augmentation = {.pad = 4, .flip = true},
-                  .normalisation = {{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}},
-                 device);
-  const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
+  train::PrefetchingLoader feed(split,
+                                {.batch_size = kBatch,
+                                 .drop_last = true,
+                                 .workers = kWorkers,
+                                 .augmentation = {.pad = 4, .flip = true},
+                                 .normalisation = {{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}},
+                                device);
+  const c10::StreamGuard own_stream(train::GraphedNetwork::stream(device));
   for (const bool fast : {false, true}) {
     Training training("resnet18", {.activation = "relu"}, kBatch, device,
                       {fast ? "bfloat16" : "float32", "", fast, fast});
     training.record();
-    const auto timed = [&](const std::function<run::Batch()>& next) {
+    const auto timed = [&](const std::function<train::Batch()>& next) {
       return std::vector<double>{gpu_milliseconds(kSteps, [&] { training.step(next()); })};
     };
     const auto times = interleave({[&] { return timed([&] { return training.cached(); }); },
@@ -86,11 +86,11 @@ void watershed_share(torch::Device device, const Settings& settings, Report& rep
   const torch::Tensor logits = torch::zeros({kBatch, kClasses}, device);
   const torch::Tensor embedding = torch::randn({kBatch, kFeatures}, device).requires_grad_(true);
   const auto timed = [&] {
-    core::Random random(0, 0);
+    base::Random random(0, 0);
     return std::vector<double>{
         gpu_milliseconds(10, [&] { loss.value({embedding, logits, labels}, random).backward(); })};
   };
-  const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
+  const c10::StreamGuard own_stream(train::GraphedNetwork::stream(device));
   Training step("resnet18", {}, kBatch, device, {"float32", "contiguous", false, false});
   step.record();
   const auto times = interleave({timed, [&] { return step.timed(); }}, settings.repeats);

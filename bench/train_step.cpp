@@ -7,8 +7,8 @@
 namespace qact::bench {
 namespace {
 
-void compare(const std::string& model, models::Options options, int64_t batch, torch::Device device,
-             const Precision& precision, int repeats, Report& report) {
+void compare(const std::string& model, models::NetworkOptions options, int64_t batch,
+             torch::Device device, const Precision& precision, int repeats, Report& report) {
   const auto training = [&](const char* activation) {
     options.activation = activation;
     auto made = std::make_shared<Training>(model, options, batch, device, precision);
@@ -37,7 +37,7 @@ void compare(const std::string& model, models::Options options, int64_t batch, t
 
 void on_gpu(const Settings& settings, Report& report) {
   const torch::Device device = fast_gpu();
-  const c10::StreamGuard own_stream(run::RecordedNetwork::stream(device));
+  const c10::StreamGuard own_stream(train::GraphedNetwork::stream(device));
   const Precision precisions[] = {{"float32", "contiguous", false, false},
                                   {"bfloat16", "contiguous", true, false},
                                   {"bfloat16", "channels_last", true, true}};

@@ -12,9 +12,9 @@
 #include "qact/losses/loss.h"
 #include "qact/models/autocast.h"
 #include "qact/models/network.h"
-#include "qact/run/optimiser.h"
-#include "qact/run/recorded_network.h"
-#include "qact/run/training_data.h"
+#include "qact/train/graphed_network.h"
+#include "qact/train/optimiser.h"
+#include "qact/train/training_data.h"
 
 namespace qact::bench {
 
@@ -25,7 +25,7 @@ struct Precision {
 
 class Training {
  public:
-  Training(const std::string& model, const models::Options& options, int64_t batch,
+  Training(const std::string& model, const models::NetworkOptions& options, int64_t batch,
            torch::Device device, const Precision& precision)
       : precision_(precision), device_(device), network_(make(model, options, device)) {
     torch::manual_seed(2);
@@ -33,29 +33,29 @@ class Training {
     cached_ = {torch::randn({batch, options.channels, side, side}).to(device),
                torch::randint(options.classes, {batch}).to(device)};
     if (precision.channels_last) network_->use_channels_last();
-    optimiser_ = std::make_unique<run::Optimiser>(run::TrainConfig(), *network_);
+    optimiser_ = std::make_unique<train::Optimiser>(train::TrainConfig(), *network_);
     if (!std::isfinite(step().item<double>())) {
       throw std::runtime_error("[train_step] expected a finite loss, got another");
     }
   }
 
-  const run::Batch& cached() const { return cached_; }
+  const train::Batch& cached() const { return cached_; }
   void checkpoint_activations() { network_->checkpoint_activations(); }
 
   // As `qact train` does on a GPU.
   void record() {
-    for (int i = 0; i < run::RecordedNetwork::kStepsBefore; ++i) step();
+    for (int i = 0; i < train::GraphedNetwork::kStepsBefore; ++i) step();
     optimiser_->zero_grad();
     recorded_.emplace(cached_.images, [&](const torch::Tensor& x) { return forward(x); });
   }
 
   torch::Tensor step() { return step(cached_); }
 
-  torch::Tensor step(const run::Batch& batch) {
+  torch::Tensor step(const train::Batch& batch) {
     if (!recorded_) optimiser_->zero_grad();
-    const models::Output output =
+    const models::NetworkOutput output =
         recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
-    core::Random random(0, 0);
+    base::Random random(0, 0);
     const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
     loss.backward();
     if (recorded_) recorded_->backward();
@@ -79,7 +79,7 @@ class Training {
 
  private:
   static std::shared_ptr<models::Network> make(const std::string& model,
-                                               const models::Options& options,
+                                               const models::NetworkOptions& options,
                                                torch::Device device) {
     torch::manual_seed(1);
     const auto network = models::make(model, options);
@@ -87,7 +87,7 @@ class Training {
     return network;
   }
 
-  models::Output forward(const torch::Tensor& images) {
+  models::NetworkOutput forward(const torch::Tensor& images) {
     const models::Autocast autocast(device_.type(), precision_.mixed);
     return network_->forward(images);
   }
@@ -96,9 +96,9 @@ class Training {
   const torch::Device device_;
   const std::shared_ptr<models::Network> network_;
   const losses::Loss loss_ = losses::make("cross-entropy");
-  run::Batch cached_;
-  std::unique_ptr<run::Optimiser> optimiser_;
-  std::optional<run::RecordedNetwork> recorded_;
+  train::Batch cached_;
+  std::unique_ptr<train::Optimiser> optimiser_;
+  std::optional<train::GraphedNetwork> recorded_;
 };
 
 // Milliseconds of a step, the mean of `steps` in a row, with what they queued on a GPU.

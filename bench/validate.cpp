@@ -8,7 +8,7 @@
 
 #include "bench/oracle_density.h"
 #include "qact/core/reference.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::bench {
 namespace {

@@ -1,5 +1,5 @@
-// qact corrupt: writes a dataset's images distorted, in the layout in which such sets are
-// published, or draws a contact sheet of one picture.
+// qact corrupt: writes a dataset's images corrupted, in the layout in which such sets are
+// published, or draws a contact sheet of one image.
 #include "qact/corrupt/corrupt.h"
 
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/whole_number.h"
+#include "qact/base/atomic_file.h"
 #include "qact/corrupt/choose.h"
 #include "qact/corrupt/sheet.h"
 #include "qact/corrupt/write.h"
@@ -17,8 +18,7 @@
 #include "qact/data/digest.h"
 #include "qact/data/file.h"
 #include "qact/data/npy_pair.h"
-#include "qact/results/atomic_file.h"
-#include "qact/run/frost.h"
+#include "qact/eval/frost.h"
 
 namespace qact::cli {
 namespace {
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 struct CorruptCommand {
   std::string data = "mnist-small", data_folder, labels, part = "test", layout = "auto";
   std::string output, sheet, frost = "procedural";
-  std::vector<std::string> distortions;
+  std::vector<std::string> corruptions;
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t seed = 0;
   int threads = 0;
@@ -49,7 +49,7 @@ std::vector<std::string> class_folders(const fs::path& folder, int classes) {
   return static_cast<int>(names.size()) == classes ? names : std::vector<std::string>();
 }
 
-// The images, what keeps them in memory, and whether they are pictures in folders.
+// The images, what keeps them in memory, and whether they are images in folders.
 struct Input {
   corrupt::CleanImages images;
   data::Split split;
@@ -60,9 +60,9 @@ Input read_input(const CorruptCommand& command) {
   Input input;
   data::Split& split = input.split;
   std::string name = command.data;
-  if (data::is_picture(name)) {
-    image::Image picture = data::read_picture(name, {.channels = 0});
-    split = data::make_split(picture.size, 1, std::move(picture.pixels), {0});
+  if (data::is_image_file(name)) {
+    image::Image image = data::read_image(name, {.channels = 0});
+    split = data::make_split(image.size, 1, std::move(image.pixels), {0});
   } else if (fs::path(name).extension() == ".npy") {
     const data::Blob file = data::map_file(name);
     split = command.labels.empty() ? data::naming(name, [&] { return data::npy_images(file); })
@@ -101,15 +101,15 @@ void draw_sheet(const CorruptCommand& command, const Input& input,
                                std::to_string(images.count()) + ", got " +
                                std::to_string(command.image));
   }
-  image::Image picture(images.size);
+  image::Image image(images.size);
   std::copy_n(images.pixels.data() + command.image * images.size.values(), images.size.values(),
-              picture.pixels.begin());
+              image.pixels.begin());
   const image::Image sheet =
-      corrupt::contact_sheet(picture, corrupt::choose(command.distortions, images.size),
+      corrupt::contact_sheet(image, corrupt::choose(command.corruptions, images.size),
                              command.severities, command.seed, std::move(frost));
   const std::vector<uint8_t> bytes = image::encode_png(sheet);
-  results::write_atomically(command.sheet,
-                            {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  base::write_atomically(command.sheet,
+                         {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   std::printf("%s: %d x %d\n", command.sheet.c_str(), sheet.size.width, sheet.size.height);
 }
 
@@ -118,7 +118,7 @@ void write_set(const CorruptCommand& command, const Input& input,
   corrupt::WriteOptions options;
   options.folder = command.output;
   options.layout = chosen_layout(command.layout, input);
-  options.distortions = corrupt::choose(command.distortions, input.images.size);
+  options.corruptions = corrupt::choose(command.corruptions, input.images.size);
   options.severities = command.severities;
   options.seed = command.seed;
   options.threads = command.threads;
@@ -128,7 +128,7 @@ void write_set(const CorruptCommand& command, const Input& input,
   const auto start = std::chrono::steady_clock::now();
   {
     ProgressBar bar("corrupt");
-    written = corrupt::write_distorted(input.images, options, [&](double share) {
+    written = corrupt::write_corrupted(input.images, options, [&](double share) {
       bar.show(share);
       return !guard.interrupted();
     });
@@ -140,15 +140,15 @@ void write_set(const CorruptCommand& command, const Input& input,
 
 void run_corrupt(const CorruptCommand& command) {
   const Input input = read_input(command);
-  const auto frost = run::open_frost(command.frost, data::data_folder(command.data_folder));
+  const auto frost = eval::open_frost(command.frost, data::data_folder(command.data_folder));
   if (!command.sheet.empty()) draw_sheet(command, input, frost);
   if (!command.output.empty()) write_set(command, input, frost);
 }
 
 std::string all_names() {
   std::string names;
-  for (const corrupt::Distortion& distortion : corrupt::distortions()) {
-    names += (names.empty() ? "" : ", ") + std::string(distortion.name);
+  for (const corrupt::Corruption& corruption : corrupt::corruptions()) {
+    names += (names.empty() ? "" : ", ") + std::string(corruption.name);
   }
   return names;
 }
@@ -159,7 +159,7 @@ void check(const CorruptCommand& command) {
     throw CLI::ValidationError("expected --out DIR or --sheet FILE, got neither");
   }
   try {
-    corrupt::choose(command.distortions, {});
+    corrupt::choose(command.corruptions, {});
   } catch (const std::exception& error) {
     throw CLI::ValidationError(error.what());
   }
@@ -170,10 +170,10 @@ void check(const CorruptCommand& command) {
 void setup_corrupt(CLI::App& app) {
   auto options = std::make_shared<CorruptCommand>();
   CLI::App* command = app.add_subcommand(
-      "corrupt", "Distort a dataset as the robustness benchmarks do, at five severities");
+      "corrupt", "Corrupt a dataset as the robustness benchmarks do, at five severities");
   command->option_defaults()->always_capture_default();
   command->add_option("--data", options->data,
-                      "A dataset's name or folder, a .npy array of images, or a picture");
+                      "A dataset's name or folder, a .npy array of images, or an image");
   command->add_option("--data-dir", options->data_folder, "Where the datasets are");
   command->add_option("--labels", options->labels, "Labels of a .npy array, in another");
   command->add_option("--part", options->part, "train or test")
@@ -181,9 +181,9 @@ void setup_corrupt(CLI::App& app) {
   command->add_option("--count", options->count, "Only the first so many images; 0: all")
       ->check(at_least(0));
   command->add_option("--out", options->output,
-                      "Folder for the distorted set; what it has of the same options is kept");
+                      "Folder for the corrupted set; what it has of the same options is kept");
   command
-      ->add_option("--distortions", options->distortions,
+      ->add_option("--corruptions", options->corruptions,
                    "benchmark (the default), extra, mnist, or names: " + all_names())
       ->delimiter(',');
   command->add_option("--severities", options->severities, "From 1 to 5")
@@ -193,10 +193,10 @@ void setup_corrupt(CLI::App& app) {
       ->add_option("--layout", options->layout,
                    "auto, cifar-c (arrays), folders (JPEG, as Tiny-ImageNet-C) or mnist-c")
       ->check(CLI::IsMember({"auto", "cifar-c", "folders", "mnist-c"}));
-  command->add_option("--frost", options->frost, run::kFrostHelp)->check(run::frost_refusal);
+  command->add_option("--frost", options->frost, eval::kFrostHelp)->check(eval::frost_refusal);
   command->add_option("--seed", options->seed, "Of all that is random");
   command->add_option("--threads", options->threads, "0: one per core")->check(thread_count());
-  command->add_option("--sheet", options->sheet, "Draw one image under all distortions, as PNG");
+  command->add_option("--sheet", options->sheet, "Draw one image under all corruptions, as PNG");
   command->add_option("--image", options->image, "Which image the sheet shows");
   command->callback([options] {
     check(*options);

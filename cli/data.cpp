@@ -50,8 +50,8 @@ json describe(const Dataset& dataset, const std::filesystem::path& folder) {
           {"test", dataset.test},
           {"mean", dataset.normalisation.mean},
           {"std", dataset.normalisation.std},
-          {"distortion_of", dataset.clean},
-          {"distortions", dataset.distortions},
+          {"corruption_of", dataset.clean},
+          {"corruptions", dataset.corruptions},
           {"severities", dataset.severities},
           {"sources", sources}};
 }
@@ -193,9 +193,9 @@ void setup_data(CLI::App& app) {
     sub->add_option("name", command->names, "A dataset's name, or a folder's path with a /")
         ->required()
         ->expected(1);
-    sub->add_option("--resize", command->fit.resize, "Pictures of a folder: their shorter side")
+    sub->add_option("--resize", command->fit.resize, "Images of a folder: their shorter side")
         ->check(between(0, 1 << 16));
-    sub->add_option("--crop", command->fit.crop, "Pictures of a folder: the middle's side")
+    sub->add_option("--crop", command->fit.crop, "Images of a folder: the middle's side")
         ->check(between(0, 1 << 16));
   };
   add_json(add("list", "All datasets, and which are here", list));

@@ -1,4 +1,4 @@
-// qact eval: evaluates trained runs under distortions, in several ways of inference; adds rows
+// qact eval: evaluates trained runs under corruptions, in several ways of inference; adds rows
 // to results.jsonl in each run's folder and prints a summary.
 #include <torch/version.h>
 #include <unistd.h>
@@ -13,16 +13,16 @@
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/whole_number.h"
-#include "qact/run/evaluate.h"
-#include "qact/run/evaluate_summary.h"
-#include "qact/run/frost.h"
+#include "qact/eval/evaluate.h"
+#include "qact/eval/frost.h"
+#include "qact/eval/summary.h"
 
 namespace qact::cli {
 namespace {
 
 struct EvalCommand {
   std::vector<std::string> runs;
-  run::EvaluateOptions options;
+  eval::EvaluateOptions options;
   bool json = false;
 };
 
@@ -30,14 +30,14 @@ std::string plain(double number) { return nlohmann::json(number).dump(); }
 
 // Every setting that a row depends on spelt out: it repeats the row whatever the defaults have
 // become.
-std::string full_command(const run::EvaluateOptions& o, const std::string& run) {
+std::string full_command(const eval::EvaluateOptions& o, const std::string& run) {
   std::vector<std::string> words = {"qact", "eval", run};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {name, value});
   };
   add("--modes", joined(o.modes, ","));
   add("--classifiers", joined(o.classifiers, ","));
-  add("--distortions", joined(o.distortions, ","));
+  add("--corruptions", joined(o.corruptions, ","));
   add("--severities", joined(o.severities, ","));
   add("--batch-size", std::to_string(o.inference.batch_size));
   add("--prior", plain(o.inference.prior));
@@ -49,10 +49,10 @@ std::string full_command(const run::EvaluateOptions& o, const std::string& run) 
   add("--frost", o.frost);
   add("--data-seed", std::to_string(o.data_seed));
   add("--limit", std::to_string(o.limit));
-  if (o.pictures) {
-    words.emplace_back("--pictures");
-    add("--picture-distortion", o.picture_distortion);
-    add("--picture-samples", std::to_string(o.picture_samples));
+  if (o.diagnostics) {
+    words.emplace_back("--diagnostics");
+    add("--diagnostic-corruption", o.diagnostic_corruption);
+    add("--diagnostic-samples", std::to_string(o.diagnostic_samples));
   }
   add("--weights", o.weights);
   add("--device", o.device);
@@ -67,7 +67,7 @@ std::string percent(double share) {
 }
 
 // Accuracies in percent, as all else here.
-report::Table summary_table(const std::vector<run::EvaluateSummary>& summaries,
+report::Table summary_table(const std::vector<eval::EvaluateSummary>& summaries,
                             const std::vector<std::string>& names) {
   report::Table table{{{"run"}, {"mode"}, {"classifier"}}, {}};
   for (int severity = 0; severity <= 5; ++severity) {
@@ -81,7 +81,7 @@ report::Table summary_table(const std::vector<run::EvaluateSummary>& summaries,
     return percent(found == values.end() ? NAN : found->second);
   };
   for (size_t i = 0; i < summaries.size(); ++i) {
-    const run::EvaluateSummary& s = summaries[i];
+    const eval::EvaluateSummary& s = summaries[i];
     std::vector<std::string> row = {names[i], s.setting.mode, s.setting.classifier};
     for (int severity = 0; severity <= 5; ++severity) row.push_back(at(s.accuracy, severity));
     row.insert(row.end(),
@@ -92,7 +92,7 @@ report::Table summary_table(const std::vector<run::EvaluateSummary>& summaries,
   return table;
 }
 
-results::Row summary_json(const run::EvaluateSummary& s, const std::string& name) {
+results::Row summary_json(const eval::EvaluateSummary& s, const std::string& name) {
   const auto list = [](const std::map<int, double>& values) {
     auto out = results::Row::object();
     for (const auto& [severity, value] : values) out[std::to_string(severity)] = value;
@@ -118,19 +118,19 @@ void print_lines(const results::Rows& rows, const std::string& name) {
   for (const results::Row& row : results::of_kind(rows, "scores")) {
     const auto text = [&](const char* field) { return row.at(field).get<std::string>(); };
     std::fprintf(stderr, "%s  %s %d  %s  %s  accuracy %s%%\n", name.c_str(),
-                 text("distortion").c_str(), row.at("severity").get<int>(), text("mode").c_str(),
+                 text("corruption").c_str(), row.at("severity").get<int>(), text("mode").c_str(),
                  text("classifier").c_str(), percent(row.at("accuracy").get<double>()).c_str());
   }
 }
 
-run::EvaluateResult evaluate_run(const EvalCommand& eval, const std::string& name,
-                                 const InterruptGuard& guard) {
-  run::EvaluateOptions options = eval.options;
-  options.command = [&](const run::EvaluateOptions& all) { return full_command(all, name); };
+eval::EvaluateResult evaluate_run(const EvalCommand& eval, const std::string& name,
+                                  const InterruptGuard& guard) {
+  eval::EvaluateOptions options = eval.options;
+  options.command = [&](const eval::EvaluateOptions& all) { return full_command(all, name); };
   options.versions = {{"qact", QACT_VERSION}, {"torch", TORCH_VERSION}};
   ProgressBar bar("eval " + name);
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  run::EvaluateEvents events;
+  eval::EvaluateEvents events;
   events.progress = [&](double share) {
     bar.show(share);
     return !guard.interrupted();
@@ -138,19 +138,19 @@ run::EvaluateResult evaluate_run(const EvalCommand& eval, const std::string& nam
   events.written = [&](const results::Rows& rows) {
     if (!terminal) print_lines(rows, name);
   };
-  return run::evaluate({name}, options, events);
+  return eval::evaluate({name}, options, events);
 }
 
 void run_eval(const EvalCommand& eval) {
   const auto start = std::chrono::steady_clock::now();
   const InterruptGuard guard;
-  std::vector<run::EvaluateSummary> summaries;
+  std::vector<eval::EvaluateSummary> summaries;
   std::vector<std::string> names;
   size_t made = 0, kept = 0;
   // A mistyped name is better known now than after hours.
-  for (const std::string& name : eval.runs) run::expect_in_run(run::RunFolder{name}.config());
+  for (const std::string& name : eval.runs) train::expect_in_run(train::RunFolder{name}.config());
   for (const std::string& name : eval.runs) {
-    const run::EvaluateResult result = evaluate_run(eval, name, guard);
+    const eval::EvaluateResult result = evaluate_run(eval, name, guard);
     if (!result.remark.empty()) {
       std::fprintf(stderr, "%s: %s\n", name.c_str(), result.remark.c_str());
     }
@@ -164,7 +164,7 @@ void run_eval(const EvalCommand& eval) {
     }
     made += result.made;
     kept += result.kept;
-    for (const run::EvaluateSummary& s : run::summarise(result.rows)) {
+    for (const eval::EvaluateSummary& s : eval::summarise(result.rows)) {
       summaries.push_back(s);
       names.push_back(name);
     }
@@ -183,14 +183,14 @@ void run_eval(const EvalCommand& eval) {
                eval.json ? "" : "\n", made, duration(spent.count()).c_str(), kept);
 }
 
-void add_data_options(CLI::App& command, run::EvaluateOptions& o) {
+void add_data_options(CLI::App& command, eval::EvaluateOptions& o) {
   command.add_option("--data", o.data, "Another dataset than the run's own");
   command.add_option("--data-dir", o.data_dir, "Where datasets are; else as the run had it");
   command.add_option("--official", o.official,
-                     "Folder of the published distorted set, or of `qact corrupt`'s arrays; "
-                     "without: distortions are made on the fly");
-  command.add_option("--frost", o.frost, run::kFrostHelp)->check(run::frost_refusal);
-  command.add_option("--data-seed", o.data_seed, "Of the distortions and augmented copies")
+                     "Folder of the published corrupted set, or of `qact corrupt`'s arrays; "
+                     "without: corruptions are made on the fly");
+  command.add_option("--frost", o.frost, eval::kFrostHelp)->check(eval::frost_refusal);
+  command.add_option("--data-seed", o.data_seed, "Of the corruptions and augmented copies")
       ->check(at_least(0));
   command.add_option("--limit", o.limit, "Only the first so many test images; 0: all")
       ->check(at_least(0));
@@ -200,10 +200,10 @@ void add_data_options(CLI::App& command, run::EvaluateOptions& o) {
 
 void setup_eval(CLI::App& app) {
   auto eval = std::make_shared<EvalCommand>();
-  run::EvaluateOptions& o = eval->options;
+  eval::EvaluateOptions& o = eval->options;
   CLI::App* command = app.add_subcommand(
       "eval",
-      "Evaluate trained runs under distortions; rows of the same weights that are there stay");
+      "Evaluate trained runs under corruptions; rows of the same weights that are there stay");
   command->option_defaults()->always_capture_default();
   command->add_option("runs", eval->runs, "Folders of `qact train`")->required();
   command
@@ -215,7 +215,7 @@ void setup_eval(CLI::App& app) {
                    "head, quantile, logistic; without: all that the model has")
       ->delimiter(',');
   command
-      ->add_option("--distortions", o.distortions,
+      ->add_option("--corruptions", o.corruptions,
                    "Names, tone, or benchmark, extra, mnist; default: as `qact corrupt`")
       ->delimiter(',');
   command->add_option("--severities", o.severities, "From 0, the clean images, to 5")
@@ -229,10 +229,10 @@ void setup_eval(CLI::App& app) {
   command->add_option("--copies", o.inference.copies, "Augmented copies of an image in augment")
       ->check(at_least(1));
   add_data_options(*command, o);
-  command->add_flag("--pictures", o.pictures, "Also t-SNE and histograms of one distortion");
-  command->add_option("--picture-distortion", o.picture_distortion,
-                      "Of --pictures; without: the first one evaluated");
-  command->add_option("--picture-samples", o.picture_samples, "Images of each severity there")
+  command->add_flag("--diagnostics", o.diagnostics, "Also t-SNE and histograms of one corruption");
+  command->add_option("--diagnostic-corruption", o.diagnostic_corruption,
+                      "Of --diagnostics; without: the first one evaluated");
+  command->add_option("--diagnostic-samples", o.diagnostic_samples, "Images of each severity there")
       ->check(at_least(1));
   command->add_option("--weights", o.weights, "model (the last epoch's) or best (by validation)");
   command->add_option("--device", o.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
@@ -241,7 +241,7 @@ void setup_eval(CLI::App& app) {
   command->add_flag("--json", eval->json, "Print the summary as JSON");
   command->callback([eval] {
     try {
-      run::check(eval->options);
+      eval::check(eval->options);
     } catch (const std::invalid_argument& error) {
       throw CLI::ValidationError(error.what());
     }

@@ -1,5 +1,5 @@
-// qact predict: the classes of pictures, as CSV or JSON.
-#include "qact/run/predict.h"
+// qact predict: the classes of images, as CSV or JSON.
+#include "qact/eval/predict.h"
 
 #include <unistd.h>
 
@@ -12,16 +12,16 @@
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/whole_number.h"
-#include "qact/run/device.h"
-#include "qact/run/run_folder.h"
+#include "qact/train/device.h"
+#include "qact/train/run_folder.h"
 
 namespace qact::cli {
 namespace {
 
 struct PredictCommand {
   std::string model, device = "cpu";
-  std::vector<std::string> pictures;
-  run::PredictOptions options;
+  std::vector<std::string> images;
+  eval::PredictOptions options;
   bool json = false;
 };
 
@@ -33,7 +33,7 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-void print_csv(const std::vector<run::Prediction>& predictions, int64_t top) {
+void print_csv(const std::vector<eval::Prediction>& predictions, int64_t top) {
   std::string text = "file,class,label,probability";
   for (int64_t k = 2; k <= top; ++k) {
     for (const char* column : {",class_", ",label_", ",probability_"}) {
@@ -41,9 +41,9 @@ void print_csv(const std::vector<run::Prediction>& predictions, int64_t top) {
     }
   }
   text += '\n';
-  for (const run::Prediction& p : predictions) {
-    text += csv_field(p.picture.string());
-    for (const run::Guess& guess : p.top) {
+  for (const eval::Prediction& p : predictions) {
+    text += csv_field(p.image.string());
+    for (const eval::Guess& guess : p.top) {
       char probability[32];
       std::snprintf(probability, sizeof probability, "%.6f", guess.probability);
       text += ',' + csv_field(guess.name) + ',' + std::to_string(guess.label) + ',' + probability;
@@ -53,15 +53,15 @@ void print_csv(const std::vector<run::Prediction>& predictions, int64_t top) {
   std::fputs(text.c_str(), stdout);
 }
 
-void print_json(const std::vector<run::Prediction>& predictions) {
+void print_json(const std::vector<eval::Prediction>& predictions) {
   auto list = nlohmann::ordered_json::array();
-  for (const run::Prediction& p : predictions) {
+  for (const eval::Prediction& p : predictions) {
     auto top = nlohmann::ordered_json::array();
-    for (const run::Guess& guess : p.top) {
+    for (const eval::Guess& guess : p.top) {
       top.push_back(
           {{"class", guess.name}, {"label", guess.label}, {"probability", guess.probability}});
     }
-    list.push_back({{"file", p.picture.string()},
+    list.push_back({{"file", p.image.string()},
                     {"class", p.top.front().name},
                     {"label", p.top.front().label},
                     {"probability", p.top.front().probability},
@@ -71,50 +71,50 @@ void print_json(const std::vector<run::Prediction>& predictions) {
   std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-std::vector<std::filesystem::path> find_pictures(const std::vector<std::string>& inputs) {
-  const auto pictures = run::list_pictures(inputs);
-  if (!pictures.empty()) return pictures;
-  throw std::runtime_error("[predict] expected PNG or JPEG pictures, got none in " +
+std::vector<std::filesystem::path> find_images(const std::vector<std::string>& inputs) {
+  const auto images = eval::list_images(inputs);
+  if (!images.empty()) return images;
+  throw std::runtime_error("[predict] expected PNG or JPEG images, got none in " +
                            joined(inputs, ", "));
 }
 
-run::Model read_model(const std::string& path) {
-  return run::load_model(std::filesystem::is_directory(path)
-                             ? run::expect_in_run(run::RunFolder{path}.model())
-                             : std::filesystem::path(path));
+train::Model read_model(const std::string& path) {
+  return train::load_model(std::filesystem::is_directory(path)
+                               ? train::expect_in_run(train::RunFolder{path}.model())
+                               : std::filesystem::path(path));
 }
 
 void run_predict(const PredictCommand& command) {
-  run::check_device("predict", command.device);
-  const auto pictures = find_pictures(command.pictures);
-  run::Model model = read_model(command.model);
+  train::check_device("predict", command.device);
+  const auto images = find_images(command.images);
+  train::Model model = read_model(command.model);
   model.network->to(torch::Device(command.device));
   model.classifiers.to(torch::Device(command.device));
-  run::PredictResult result;
+  eval::PredictResult result;
   {
     ProgressBar bar("predict");
     double done = 0;
-    result = run::predict(model, pictures, command.options, [&](int64_t images) {
-      done += static_cast<double>(images);
-      bar.show(done / static_cast<double>(pictures.size()));
+    result = eval::predict(model, images, command.options, [&](int64_t passed) {
+      done += static_cast<double>(passed);
+      bar.show(done / static_cast<double>(images.size()));
     });
   }
-  for (const run::Unreadable& each : result.unreadable) {
+  for (const eval::Unreadable& each : result.unreadable) {
     std::fprintf(stderr, "qact: skipped: %s\n", each.reason.c_str());
   }
   const int64_t top = std::min(command.options.top, model.card.options.classes);
   command.json ? print_json(result.predictions) : print_csv(result.predictions, top);
   if (!result.unreadable.empty()) {
-    throw std::runtime_error("[predict] expected pictures that can be read, got " +
+    throw std::runtime_error("[predict] expected images that can be read, got " +
                              std::to_string(result.unreadable.size()) + " of " +
-                             std::to_string(pictures.size()) + " that cannot");
+                             std::to_string(images.size()) + " that cannot");
   }
 }
 
 // Wrong use, told before anything is read.
 void check(const PredictCommand& command) {
   try {
-    run::check(command.options.inference);
+    eval::check(command.options.inference);
   } catch (const std::invalid_argument& error) {
     throw CLI::ValidationError(error.what());
   }
@@ -124,34 +124,34 @@ void check(const PredictCommand& command) {
 
 void setup_predict(CLI::App& app) {
   auto predict = std::make_shared<PredictCommand>();
-  run::PredictOptions& o = predict->options;
-  CLI::App* command = app.add_subcommand("predict", "Classify pictures with a trained network");
+  eval::PredictOptions& o = predict->options;
+  CLI::App* command = app.add_subcommand("predict", "Classify images with a trained network");
   command->option_defaults()->always_capture_default();
   command->add_option("model", predict->model, "A model's file, or a run's folder")
       ->required()
       ->check(CLI::ExistingPath);
-  command->add_option("pictures", predict->pictures, "PNG and JPEG files, or folders of them")
+  command->add_option("images", predict->images, "PNG and JPEG files, or folders of them")
       ->required();
   command->add_option("--mode", o.inference.mode,
                       "Whose statistics and contexts: tracked, batch, prior, stream, augment, "
                       "dataset");
   command
       ->add_option("--batch-size", o.inference.batch_size,
-                   "Pictures in a batch; a remainder joins the last one")
+                   "Images in a batch; a remainder joins the last one")
       ->check(at_least(1));
   command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
   command->add_option("--momentum", o.inference.momentum, "Of stream");
-  command->add_option("--copies", o.inference.copies, "Augmented copies of a picture in augment")
+  command->add_option("--copies", o.inference.copies, "Augmented copies of an image in augment")
       ->check(at_least(1));
   command->add_flag("--flip", o.inference.augmentation.flip,
                     "Mirror half of the copies, as training with crop-flip does");
   command->add_option("--seed", o.inference.seed, "Of the copies")->check(at_least(0));
   command->add_option("--classifier", o.classifier,
                       "head, quantile or logistic; without: the first that the model has");
-  command->add_option("--top", o.top, "Classes to print for each picture")->check(at_least(1));
+  command->add_option("--top", o.top, "Classes to print for each image")->check(at_least(1));
   command->add_option("--device", predict->device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--threads", o.threads, "That decode pictures; 0: one per core")
+  command->add_option("--threads", o.threads, "That decode images; 0: one per core")
       ->check(thread_count());
   command->add_flag("--json", predict->json, "JSON instead of CSV");
   command->callback([predict] {

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/text.h"
+#include "qact/base/atomic_file.h"
 #include "qact/corrupt/corrupt.h"
 #include "qact/corrupt/sheet.h"
 #include "qact/data/dataset.h"
@@ -18,7 +19,6 @@
 #include "qact/report/means.h"
 #include "qact/report/page.h"
 #include "qact/report/summary.h"
-#include "qact/results/atomic_file.h"
 #include "qact/results/evaluation.h"
 #include "qact/results/where.h"
 
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 struct ReportCommand {
   std::vector<fs::path> runs;
   fs::path output = "report.html";
-  std::string title = "Quantile activation under distortion";
+  std::string title = "Quantile activation under corruption";
   std::string figures, data_dir;
   std::vector<std::string> where;
   bool sheet = true, summary = false, json = false;
@@ -125,23 +125,23 @@ void add_commands(results::Rows& rows, const ReportCommand& command) {
   rows.push_back({{"kind", "report"}, {"command", report_command(command)}});
 }
 
-// One test image of the dataset under every distortion that its rows name.
-results::Row contact_sheet(const std::string& dataset, const std::vector<std::string>& distortions,
+// One test image of the dataset under every corruption that its rows name.
+results::Row contact_sheet(const std::string& dataset, const std::vector<std::string>& corruptions,
                            const std::string& data_dir) {
   const data::Opened opened = data::open_dataset(dataset, data::data_folder(data_dir));
   const data::Split split = opened.read({.part = data::Part::kTest});
-  image::Image picture(split.size);
-  std::copy_n(split.image(0), split.size.values(), picture.pixels.begin());
+  image::Image image(split.size);
+  std::copy_n(split.image(0), split.size.values(), image.pixels.begin());
   const image::Image sheet =
-      corrupt::contact_sheet(picture, distortions, {1, 2, 3, 4, 5}, 0, nullptr);
-  return {{"kind", "picture"},
-          {"caption", "A test image of " + dataset + " under each distortion, severities 1 to 5."},
+      corrupt::contact_sheet(image, corruptions, {1, 2, 3, 4, 5}, 0, nullptr);
+  return {{"kind", "contact_sheet"},
+          {"caption", "A test image of " + dataset + " under each corruption, severities 1 to 5."},
           {"png", report::base64(image::encode_png(sheet))}};
 }
 
-// Whether one image alone shows it: a name of the distortions' table.
+// Whether one image alone shows it: a name of the corruptions' table.
 bool is_effect(const std::string& name) {
-  const auto all = corrupt::distortions();
+  const auto all = corrupt::corruptions();
   return std::any_of(all.begin(), all.end(), [&](const auto& entry) { return entry.name == name; });
 }
 
@@ -154,13 +154,13 @@ void add_sheets(results::Rows& rows, const std::string& data_dir) {
                               [&](const auto& entry) { return entry.first == dataset; });
     if (found == wanted.end()) found = wanted.insert(found, {dataset, {}});
     auto& names = found->second;
-    const bool listed = std::find(names.begin(), names.end(), score.distortion) != names.end();
-    if (is_effect(score.distortion) && !listed) names.push_back(score.distortion);
+    const bool listed = std::find(names.begin(), names.end(), score.corruption) != names.end();
+    if (is_effect(score.corruption) && !listed) names.push_back(score.corruption);
   }
-  for (const auto& [dataset, distortions] : wanted) {
-    if (distortions.empty()) continue;
+  for (const auto& [dataset, corruptions] : wanted) {
+    if (corruptions.empty()) continue;
     try {
-      rows.push_back(contact_sheet(dataset, distortions, data_dir));
+      rows.push_back(contact_sheet(dataset, corruptions, data_dir));
     } catch (const std::exception& error) {
       std::fprintf(stderr, "qact: no contact sheet of %s: %s\n", dataset.c_str(), error.what());
     }
@@ -183,7 +183,7 @@ void run_report(const ReportCommand& command) {
     std::printf("%s\n", report::means(rows).dump(2).c_str());
     return;
   }
-  const fs::path output = results::destination(command.output);
+  const fs::path output = base::destination(command.output);
   if (command.sheet) add_sheets(rows, command.data_dir);
   const std::vector<report::Chart> charts = report::make_charts(rows);
   if (charts.empty()) {
@@ -199,7 +199,7 @@ void run_report(const ReportCommand& command) {
   const InterruptGuard guard;  // all of it is written, which takes no time, or nothing
   if (!command.figures.empty()) report::write_charts(command.figures, rows);
   if (output.has_parent_path()) fs::create_directories(output.parent_path());
-  results::write_atomically(output, report::make_page(command.title, rows));
+  base::write_atomically(output, report::make_page(command.title, rows));
   const std::vector<report::Group> groups = report::groups(rows);
   print_notes(groups);
   if (command.summary) {
@@ -224,7 +224,7 @@ void setup_report(CLI::App& app) {
   command->add_option("--figures", report->figures,
                       "Also save each chart here, as Vega-Lite and as CSV");
   command->add_option("--data-dir", report->data_dir, "Where datasets are, for the contact sheet");
-  command->add_flag("!--no-sheet", report->sheet, "Without a contact sheet of the distortions");
+  command->add_flag("!--no-sheet", report->sheet, "Without a contact sheet of the corruptions");
   command
       ->add_option("--where", report->where,
                    "Only evaluations with KEY=VALUE, a field of rows or an option of training: "

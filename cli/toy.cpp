@@ -14,15 +14,15 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
+#include "qact/base/atomic_file.h"
 #include "qact/report/page.h"
-#include "qact/results/atomic_file.h"
-#include "qact/run/toy.h"
+#include "qact/toy/toy.h"
 
 namespace qact::cli {
 namespace {
 
 struct ToyCommand {
-  run::ToyOptions options;
+  toy::ToyOptions options;
   std::string experiment = "both";
   std::filesystem::path output = "runs/toy";
   bool json = false;
@@ -31,7 +31,7 @@ struct ToyCommand {
 
 // Every setting spelt out: it repeats the run whatever the defaults have become.
 std::string full_command(const ToyCommand& toy) {
-  const run::ToyOptions& o = toy.options;
+  const toy::ToyOptions& o = toy.options;
   return shell_command({"qact", "toy", "--experiment", toy.experiment, "--seeds",
                         std::to_string(o.seeds), "--steps", std::to_string(o.steps), "--width",
                         std::to_string(o.width), "--batch-size", std::to_string(o.batch_size),
@@ -39,7 +39,7 @@ std::string full_command(const ToyCommand& toy) {
 }
 
 results::Row run_row(const ToyCommand& toy, double seconds) {
-  const run::ToyOptions& o = toy.options;
+  const toy::ToyOptions& o = toy.options;
   return {{"kind", "run"},
           {"command", full_command(toy)},
           {"experiments", o.experiments},
@@ -81,7 +81,7 @@ void run_toy_command(const ToyCommand& toy) {
   const InterruptGuard guard;
   {
     ProgressBar bar("toy");
-    rows = run::run_toy(toy.options, [&](double share) {
+    rows = toy::run_toy(toy.options, [&](double share) {
       bar.show(share);
       return !guard.interrupted();
     });
@@ -92,8 +92,7 @@ void run_toy_command(const ToyCommand& toy) {
   results::write_rows(toy.output / "results.jsonl", rows);
   if (toy.figures) report::write_charts(toy.output / "figures", rows);
   const std::filesystem::path page = toy.output / "report.html";
-  results::write_atomically(page,
-                            report::make_page("Quantile activation: the toy experiment", rows));
+  base::write_atomically(page, report::make_page("Quantile activation: the toy experiment", rows));
 
   print_summaries(results::summarise_toy(results::toy_scores(rows)), toy.json);
   std::fprintf(toy.json ? stderr : stdout, "%sdone in %s; the report is %s\n", toy.json ? "" : "\n",
@@ -104,7 +103,7 @@ void run_toy_command(const ToyCommand& toy) {
 
 void setup_toy(CLI::App& app) {
   auto toy = std::make_shared<ToyCommand>();
-  run::ToyOptions& o = toy->options;
+  toy::ToyOptions& o = toy->options;
   CLI::App* command = app.add_subcommand(
       "toy", "Train ReLU, BatchNorm + ReLU and QAct on problems that only a context gives away");
   command->option_defaults()->always_capture_default();
@@ -122,7 +121,7 @@ void setup_toy(CLI::App& app) {
   command->callback([toy] {
     if (toy->experiment != "both") toy->options.experiments = {toy->experiment};
     try {
-      run::check(toy->options);
+      toy::check(toy->options);
     } catch (const std::invalid_argument& error) {
       throw CLI::ValidationError(error.what());
     }

@@ -1,6 +1,6 @@
 // qact train: trains a network in a folder of its own, which it can be stopped in and gone on
 // with.
-#include "qact/run/train.h"
+#include "qact/train/train.h"
 
 #include <chrono>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace qact::cli {
 namespace {
 
 struct TrainCommand {
-  run::TrainConfig config;
+  train::TrainConfig config;
   std::string file;  // TOML
   std::string output;
   bool resume = false;
@@ -40,8 +40,8 @@ void add(CLI::App& app, const std::string& name, bool& field, const char* help) 
 
 std::set<std::string> config_names() {
   std::set<std::string> names;
-  run::TrainConfig config;
-  run::visit_fields(config, [&](const char* name, auto&, const char*) { names.insert(name); });
+  train::TrainConfig config;
+  train::visit_fields(config, [&](const char* name, auto&, const char*) { names.insert(name); });
   return names;
 }
 
@@ -93,12 +93,12 @@ class Throttle {
   std::chrono::steady_clock::time_point last_;
 };
 
-run::TrainResult train_with_progress(const TrainCommand& train, const run::RunFolder& folder) {
+train::TrainResult train_with_progress(const TrainCommand& train, const train::RunFolder& folder) {
   const InterruptGuard guard;
   ProgressBar bar("train");
   Throttle throttle;
-  run::TrainEvents events;
-  events.step = [&](const run::TrainStatus& status) {
+  train::TrainEvents events;
+  events.step = [&](const train::TrainStatus& status) {
     if (throttle.ready()) {
       bar.show(status.share,
                ", " + std::to_string(std::lround(status.images_per_second)) + " images/s");
@@ -110,13 +110,13 @@ run::TrainResult train_with_progress(const TrainCommand& train, const run::RunFo
     print_epoch(row, train.config.epochs);
   };
   events.remark = [](const std::string& text) { std::fprintf(stderr, "qact: %s\n", text.c_str()); };
-  return run::train(train.config, folder, train.resume, events);
+  return train::train(train.config, folder, train.resume, events);
 }
 
 void run_train_command(const TrainCommand& train) {
   const auto start = std::chrono::steady_clock::now();
-  const run::RunFolder folder{train.output};
-  const run::TrainResult result = train_with_progress(train, folder);
+  const train::RunFolder folder{train.output};
+  const train::TrainResult result = train_with_progress(train, folder);
   if (result.interrupted) {
     throw std::runtime_error("interrupted after step " + std::to_string(result.steps) +
                              ", which is saved: the same command with --resume goes on");
@@ -143,20 +143,20 @@ void setup_train(CLI::App& app) {
       ->check(CLI::ExistingFile);
   command.add_flag("--resume", train->resume,
                    "Go on with the run in --output, as it was configured");
-  run::visit_fields(train->config, [&](const char* name, auto& field, const char* help) {
+  train::visit_fields(train->config, [&](const char* name, auto& field, const char* help) {
     add(command, name, field, help);
   });
   command.callback([train] {
     read_toml(*train);
-    const run::RunFolder folder{train->output};
+    const train::RunFolder folder{train->output};
     try {
       if (train->resume) {
         folder.expect_resumable();
-        const run::TrainConfig saved = run::read_config(folder.config());
-        train->config = run::overlay(saved, train->config, given(*train));
-        run::check_same_run(run::run_identity(saved), train->config);
+        const train::TrainConfig saved = train::read_config(folder.config());
+        train->config = train::overlay(saved, train->config, given(*train));
+        train::check_same_run(train::run_identity(saved), train->config);
       }
-      run::check(train->config);
+      train::check(train->config);
     } catch (const std::invalid_argument& error) {
       throw CLI::ValidationError(error.what());
     }

@@ -3,8 +3,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/qact")
-set_target_properties(qact PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-install(TARGETS qact EXPORT qactTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+set_target_properties(qact qact_ops PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON INSTALL_RPATH "$ORIGIN")
+install(TARGETS qact_ops qact EXPORT qactTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT qactTargets NAMESPACE qact:: DESTINATION "${package}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/qact" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE PATTERN autograd EXCLUDE)

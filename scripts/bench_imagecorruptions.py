@@ -1,5 +1,5 @@
 """Times PyPI's imagecorruptions, the Python peer of qact corrupt, and prints as JSON the
-milliseconds per image of each distortion, the mean over the five severities.
+milliseconds per image of each corruption, the mean over the five severities.
 
     python scripts/bench_imagecorruptions.py --side 224 --images 4 --processes 2
 
@@ -47,7 +47,7 @@ def load():
     return imagecorruptions
 
 
-def distort(job):
+def corrupt(job):
     image, name, severity = job
     return load().corrupt(image, severity=severity, corruption_name=name)
 
@@ -61,18 +61,18 @@ def main():
     options = parser.parse_args()
     if importlib.util.find_spec("imagecorruptions") is None:
         sys.exit("imagecorruptions is not installed")
-    from distortion_pictures import picture
+    from corruption_images import image
 
-    pictures = [picture(i, options.side) for i in range(options.images)]
+    images = [image(i, options.side) for i in range(options.images)]
     names = options.names or load().get_corruption_names("all")
     out = {}
     with multiprocessing.Pool(options.processes) as pool:
         for name in names:
-            jobs = [(x, name, s) for s in range(1, 6) for x in pictures]
+            jobs = [(x, name, s) for s in range(1, 6) for x in images]
             try:
-                pool.map(distort, jobs[: options.processes])
+                pool.map(corrupt, jobs[: options.processes])
                 start = time.perf_counter()
-                pool.map(distort, jobs)
+                pool.map(corrupt, jobs)
                 out[name] = 1000 * (time.perf_counter() - start) / len(jobs)
             except Exception as error:
                 print(f"{name}: {error}", file=sys.stderr)

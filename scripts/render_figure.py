@@ -1,6 +1,6 @@
 """Renders Vega-Lite specifications, as `qact report --figures DIR` writes them, to SVG or PNG.
 
-Several specifications become one figure, or, with --each, one picture beside each. Ink takes
+Several specifications become one figure, or, with --each, one image beside each. Ink takes
 the colour of the text around a chart on the page; here it is black.
 """
 
@@ -23,7 +23,7 @@ def together(specs, columns):
 
 
 def compressed(png):
-    """The same picture in fewer bytes: vl-convert compresses for speed."""
+    """The same image in fewer bytes: vl-convert compresses for speed."""
     chunks, at = [], 8
     while at < len(png):
         (size,) = struct.unpack(">I", png[at:at + 4])

@@ -64,7 +64,7 @@ void context_blend(ConstContextRow a, double a_values, ConstContextRow b, double
 }
 
 void context_standard_normal(ContextRow row) {
-  const double values = kContextWorth * kContextUnit;
+  const double values = kMinContextCount * kContextUnit;
   int64_t before = 0;
   for (int b = 0; b < kContextBins; ++b) {
     const double share = 0.5 * std::erfc(-context_edge(b + 1) / std::sqrt(2.0));

@@ -25,7 +25,7 @@ inline constexpr int64_t kContextUnit = 1 << 16;  // one value
 
 // A kept context is worth at least this many values, however small the batches that feed
 // it: against fewer, the appended -c and c would decide the outer quantiles.
-inline constexpr double kContextWorth = 1024;
+inline constexpr double kMinContextCount = 1024;
 
 using ContextRow = std::span<int64_t, kContextBins>;
 using ConstContextRow = std::span<const int64_t, kContextBins>;

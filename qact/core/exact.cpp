@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "qact/base/random.h"
 #include "qact/core/mutant.h"
-#include "qact/core/random.h"
 #include "qact/core/sort.h"
 
 namespace qact::core {
@@ -104,7 +104,7 @@ GaussSum context_density(const SortedContext<Real>& context, const Quantile& qua
   } else {
     // Sorted uniform numbers meet the cumulative weights in one sweep.
     std::vector<double> draws(quantile.density_samples);
-    Random random(quantile.seed, Stream::density, channel);
+    base::Random random(quantile.seed, base::Stream::density, channel);
     for (double& draw : draws) draw = random.uniform();
     std::sort(draws.begin(), draws.end());
     const double each = 1.0 / static_cast<double>(draws.size());

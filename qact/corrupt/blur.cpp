@@ -42,7 +42,7 @@ std::vector<Tap> disk(DefocusConstants constants) {
 
 // The published loop, from the lower right corner up. In RGB its "swap" is a copy,
 // since numpy's rows are views; on MNIST's grey values it swaps, at half of the pixels.
-void shuffle(std::vector<uint8_t>& pixels, const Setting& setting, int reach, Draw& draw) {
+void shuffle(std::vector<uint8_t>& pixels, const EffectParams& setting, int reach, Draw& draw) {
   const auto [height, width, channels] = setting.size;
   for (int y = height - reach; y > reach; --y) {
     for (int x = width - reach; x > reach; --x) {
@@ -64,7 +64,7 @@ void shuffle(std::vector<uint8_t>& pixels, const Setting& setting, int reach, Dr
 
 }  // namespace
 
-Effect defocus_blur(const Setting& setting) {
+Effect defocus_blur(const EffectParams& setting) {
   return [setting, taps = disk(kDefocusBlur.at(setting))](const uint8_t* in, Draw&, uint8_t* out) {
     const std::vector<double> values = from_bytes<double>(in, setting.size.values());
     std::vector<double> blurred(values.size());
@@ -73,7 +73,7 @@ Effect defocus_blur(const Setting& setting) {
   };
 }
 
-Effect gaussian_blur(const Setting& setting) {
+Effect gaussian_blur(const EffectParams& setting) {
   const GaussianBlur blur(kGaussianBlur.at(setting), 4, Border::clamp, setting.mnist);
   return [setting, blur](const uint8_t* in, Draw&, uint8_t* out) {
     std::vector<double> values = from_bytes<double>(in, setting.size.values());
@@ -82,7 +82,7 @@ Effect gaussian_blur(const Setting& setting) {
   };
 }
 
-Effect glass_blur(const Setting& setting) {
+Effect glass_blur(const EffectParams& setting) {
   const GlassConstants constants = kGlassBlur.at(setting);
   const GaussianBlur blur(constants.sigma, 4, Border::clamp, setting.mnist);
   return [setting, constants, blur](const uint8_t* in, Draw& draw, uint8_t* out) {
@@ -98,7 +98,7 @@ Effect glass_blur(const Setting& setting) {
   };
 }
 
-Effect motion_blur(const Setting& setting) {
+Effect motion_blur(const EffectParams& setting) {
   const MotionBlur blur(kMotionBlur.at(setting));
   return [setting, blur](const uint8_t* in, Draw& draw, uint8_t* out) {
     std::vector<float> values(in, in + setting.size.values());
@@ -107,7 +107,7 @@ Effect motion_blur(const Setting& setting) {
   };
 }
 
-Effect zoom_blur(const Setting& setting) {
+Effect zoom_blur(const EffectParams& setting) {
   struct Zoom {
     Axis rows, columns;
     int times;

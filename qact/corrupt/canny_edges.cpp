@@ -82,7 +82,7 @@ void grow(const Field& magnitude, const std::vector<bool>& ridge, uint8_t* out) 
 
 }  // namespace
 
-Effect canny_edges(const Setting& setting) {
+Effect canny_edges(const EffectParams& setting) {
   return [size = setting.size](const uint8_t* in, Draw&, uint8_t* out) {
     const Field image = smooth(in, size);
     Field down{size, {}}, across{size, {}}, magnitude{size, {}};

@@ -7,10 +7,10 @@ namespace {
 
 bool is_digit(image::Size size) { return size == image::Size{28, 28, 1}; }
 
-bool belongs(const Distortion& distortion, const std::string& group) {
-  if (group == "benchmark") return distortion.benchmark;
-  if (group == "extra") return distortion.extra;
-  return group == "mnist" && distortion.mnist_severity > 0;
+bool belongs(const Corruption& corruption, const std::string& group) {
+  if (group == "benchmark") return corruption.benchmark;
+  if (group == "extra") return corruption.extra;
+  return group == "mnist" && corruption.mnist_severity > 0;
 }
 
 }  // namespace
@@ -23,8 +23,8 @@ std::vector<std::string> choose(const std::vector<std::string>& wanted, image::S
       names.emplace_back(find(name).name);
       continue;
     }
-    for (const Distortion& distortion : distortions()) {
-      if (belongs(distortion, name)) names.emplace_back(distortion.name);
+    for (const Corruption& corruption : corruptions()) {
+      if (belongs(corruption, name)) names.emplace_back(corruption.name);
     }
   }
   return names;

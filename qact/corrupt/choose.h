@@ -1,4 +1,4 @@
-// Distortions by name or group, as a command line says them.
+// Corruptions by name or group, as a command line says them.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ template <class T>
 struct Constants {
   T cifar[5], tiny[5], imagenet[5];
 
-  const T& at(const Setting& setting) const {
+  const T& at(const EffectParams& setting) const {
     const T* row = setting.scale == Scale::cifar  ? cifar
                    : setting.scale == Scale::tiny ? tiny
                                                   : imagenet;

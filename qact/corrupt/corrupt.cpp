@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "qact/base/fail.h"
+#include "qact/base/parallel.h"
 #include "qact/corrupt/effects.h"
-#include "qact/image/fail.h"
-#include "qact/image/parallel.h"
 
 namespace qact::corrupt {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using enum Family;
 
 // In the order in which the benchmark lists them.
-constexpr Distortion kDistortions[] = {
+constexpr Corruption kCorruptions[] = {
     // name, family, benchmark, extra, severity in MNIST-C
     {"gaussian_noise", noise, true, false, 0, gaussian_noise},
     {"shot_noise", noise, true, false, 5, shot_noise},
@@ -51,28 +51,28 @@ std::string to_string(image::Size size) {
 }
 
 constexpr image::Size kMnistSize{28, 28, 1};
-// Smaller pictures leave no room for the shuffle of glass blur or the elastic square.
+// Smaller images leave no room for the shuffle of glass blur or the elastic square.
 constexpr int kLeastSide = 16;
 
-Setting make_setting(const Distortion& distortion, int severity, image::Size size) {
+EffectParams make_setting(const Corruption& corruption, int severity, image::Size size) {
   if (severity < 1 || severity > kSeverities) {
-    image::fail("corrupt", "expected a severity from 1 to 5 for ", distortion.name, ", got ",
-                severity);
+    base::fail("corrupt", "expected a severity from 1 to 5 for ", corruption.name, ", got ",
+               severity);
   }
   if (size.channels != 1 && size.channels != 3) {
-    image::fail("corrupt", "expected images of 1 or 3 channels, got ", to_string(size));
+    base::fail("corrupt", "expected images of 1 or 3 channels, got ", to_string(size));
   }
   if (std::min(size.height, size.width) < kLeastSide) {
-    image::fail("corrupt", "expected images of at least ", kLeastSide, "x", kLeastSide, ", got ",
-                to_string(size));
+    base::fail("corrupt", "expected images of at least ", kLeastSide, "x", kLeastSide, ", got ",
+               to_string(size));
   }
-  if (distortion.family == mnist && size != kMnistSize) {
-    image::fail("corrupt", "expected images of ", to_string(kMnistSize), " for ", distortion.name,
-                ", got ", to_string(size));
+  if (corruption.family == mnist && size != kMnistSize) {
+    base::fail("corrupt", "expected images of ", to_string(kMnistSize), " for ", corruption.name,
+               ", got ", to_string(size));
   }
   const int side = std::max(size.height, size.width);
   const bool digits = size.channels == 1 && side <= kMnistSize.height;
-  Setting setting;
+  EffectParams setting;
   setting.size = size;
   setting.severity = severity;
   setting.mnist = digits;
@@ -82,39 +82,39 @@ Setting make_setting(const Distortion& distortion, int severity, image::Size siz
 
 }  // namespace
 
-std::span<const Distortion> distortions() { return kDistortions; }
+std::span<const Corruption> corruptions() { return kCorruptions; }
 
-const Distortion& find(std::string_view name) {
+const Corruption& find(std::string_view name) {
   std::string names;
-  for (const Distortion& distortion : kDistortions) {
-    if (distortion.name == name) return distortion;
+  for (const Corruption& corruption : kCorruptions) {
+    if (corruption.name == name) return corruption;
     names += names.empty() ? "" : ", ";
-    names += distortion.name;
+    names += corruption.name;
   }
-  image::fail("corrupt", "expected one of ", names, ", got ", name);
+  base::fail("corrupt", "expected one of ", names, ", got ", name);
 }
 
-Corruption::Corruption(std::string_view distortion, int severity, image::Size size, uint64_t seed,
-                       std::shared_ptr<const FrostTextures> frost)
-    : distortion_(find(distortion)), severity_(severity), size_(size), seed_(seed) {
-  Setting setting = make_setting(distortion_, severity, size);
-  if (distortion_.make == corrupt::frost && !frost) {
+Corruptor::Corruptor(std::string_view corruption, int severity, image::Size size, uint64_t seed,
+                     std::shared_ptr<const FrostTextures> frost)
+    : corruption_(find(corruption)), severity_(severity), size_(size), seed_(seed) {
+  EffectParams setting = make_setting(corruption_, severity, size);
+  if (corruption_.make == corrupt::frost && !frost) {
     frost = std::make_shared<const FrostTextures>(FrostTextures::procedural());
   }
   setting.frost = std::move(frost);
-  effect_ = distortion_.make(setting);
+  effect_ = corruption_.make(setting);
 }
 
-void Corruption::apply(const uint8_t* in, int64_t index, uint8_t* out) const {
-  Draw draw(seed_, distortion_.name, severity_, index / distortion_.together);
+void Corruptor::apply(const uint8_t* in, int64_t index, uint8_t* out) const {
+  Draw draw(seed_, corruption_.name, severity_, index / corruption_.together);
   effect_(in, draw, out);
 }
 
-void Corruption::apply(const uint8_t* in, int64_t first, int64_t count, uint8_t* out,
-                       int threads) const {
+void Corruptor::apply(const uint8_t* in, int64_t first, int64_t count, uint8_t* out,
+                      int threads) const {
   const int64_t values = size_.values();
-  image::parallel_for(count, threads, 16,
-                      [&](int64_t i) { apply(in + i * values, first + i, out + i * values); });
+  base::parallel_for(count, threads, 16,
+                     [&](int64_t i) { apply(in + i * values, first + i, out + i * values); });
 }
 
 }  // namespace qact::corrupt

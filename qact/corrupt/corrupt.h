@@ -1,4 +1,4 @@
-// The standard distortions at five severities: seeded, batched, faithful to the published
+// The standard corruptions at five severities: seeded, batched, faithful to the published
 // ones. The constants follow the image's size: CIFAR-C's up to 32 x 32, Tiny-ImageNet-C's up
 // to 64 x 64, ImageNet-C's above, MNIST-C's for grey images up to 28 x 28.
 #pragma once
@@ -16,33 +16,33 @@ namespace qact::corrupt {
 
 enum class Family { noise, blur, weather, digital, mnist, tones };
 
-struct Distortion {
+struct Corruption {
   std::string_view name;
   Family family;
   bool benchmark;      // one of the 15
   bool extra;          // one of the 4 kept for validation
   int mnist_severity;  // of MNIST-C's 15, the published severity; 0: none of them
-  Effect (*make)(const Setting&);
+  Effect (*make)(const EffectParams&);
   int64_t together = 1;  // consecutive images, from a multiple of it on, that share their draws
 };
 
 inline constexpr int kSeverities = 5;
 
-std::span<const Distortion> distortions();
+std::span<const Corruption> corruptions();
 
 // Throws with the names that exist.
-const Distortion& find(std::string_view name);
+const Corruption& find(std::string_view name);
 
-// One distortion at one severity, made ready for images of one size.
-class Corruption {
+// One corruption at one severity, made ready for images of one size.
+class Corruptor {
  public:
-  // frost: the frost distortion's textures, none for procedural ones.
-  Corruption(std::string_view distortion, int severity, image::Size size, uint64_t seed = 0,
-             std::shared_ptr<const FrostTextures> frost = nullptr);
+  // frost: the frost corruption's textures, none for procedural ones.
+  Corruptor(std::string_view corruption, int severity, image::Size size, uint64_t seed = 0,
+            std::shared_ptr<const FrostTextures> frost = nullptr);
 
-  const Distortion& distortion() const { return distortion_; }
+  const Corruption& corruption() const { return corruption_; }
 
-  // The result depends on the image, the seed, the distortion, the severity and the
+  // The result depends on the image, the seed, the corruption, the severity and the
   // image's index (of tone: which 500 it is among) alone. `out` must not be `in`.
   void apply(const uint8_t* in, int64_t index, uint8_t* out) const;
 
@@ -50,7 +50,7 @@ class Corruption {
   void apply(const uint8_t* in, int64_t first, int64_t count, uint8_t* out, int threads = 0) const;
 
  private:
-  const Distortion& distortion_;
+  const Corruption& corruption_;
   int severity_;
   image::Size size_;
   uint64_t seed_;

@@ -106,7 +106,7 @@ std::array<double, 3> to_rgb(const Hsv& colour) {
 
 // A grey pixel goes through as one of three equal channels, and comes back as their luma.
 template <class Change>
-Effect in_hsv(const Setting& setting, const Change& change) {
+Effect in_hsv(const EffectParams& setting, const Change& change) {
   std::array<double, 256> share;  // divided once
   for (int v = 0; v < 256; ++v) share[v] = v / 255.0;
   return [setting, change, share](const uint8_t* in, Draw&, uint8_t* out) {
@@ -129,14 +129,14 @@ Effect in_hsv(const Setting& setting, const Change& change) {
 }  // namespace
 
 // V + c in HSV.
-Effect brightness(const Setting& setting) {
+Effect brightness(const EffectParams& setting) {
   return in_hsv(setting, [added = kBrightness.at(setting)](const Hsv& colour) {
     return Hsv{colour.h, colour.s, std::min(colour.v + added, 1.0)};
   });
 }
 
 // S -> a S + b in HSV. A grey pixel has hue 0, so b tints it red. MNIST-C does so to all of HSV.
-Effect saturate(const Setting& setting) {
+Effect saturate(const EffectParams& setting) {
   const auto changed = [constants = kSaturate.at(setting)](double x) {
     return std::min(x * constants.factor + constants.offset, 1.0);
   };
@@ -150,7 +150,7 @@ Effect saturate(const Setting& setting) {
 }
 
 // (x - mean) c + mean, the mean of each channel.
-Effect contrast(const Setting& setting) {
+Effect contrast(const EffectParams& setting) {
   const double factor = kContrast.at(setting);
   return [setting, factor](const uint8_t* in, Draw&, uint8_t* out) {
     const int channels = setting.size.channels;
@@ -173,7 +173,7 @@ Effect contrast(const Setting& setting) {
   };
 }
 
-Effect pixelate(const Setting& setting) {
+Effect pixelate(const EffectParams& setting) {
   const auto [height, width, channels] = setting.size;
   const double factor = kPixelate.at(setting);
   const image::Size small{std::max(static_cast<int>(height * factor), 1),
@@ -187,12 +187,12 @@ Effect pixelate(const Setting& setting) {
   };
 }
 
-Effect jpeg_compression(const Setting& setting) {
+Effect jpeg_compression(const EffectParams& setting) {
   return [setting, quality = kJpegQuality.at(setting)](const uint8_t* in, Draw&, uint8_t* out) {
-    image::Image picture(setting.size);
-    std::memcpy(picture.pixels.data(), in, picture.pixels.size());
-    picture = image::decode_jpeg(image::encode_jpeg(picture, quality), setting.size.channels);
-    std::memcpy(out, picture.pixels.data(), picture.pixels.size());
+    image::Image image(setting.size);
+    std::memcpy(image.pixels.data(), in, image.pixels.size());
+    image = image::decode_jpeg(image::encode_jpeg(image, quality), setting.size.channels);
+    std::memcpy(out, image.pixels.data(), image.pixels.size());
   };
 }
 

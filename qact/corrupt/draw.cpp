@@ -26,8 +26,8 @@ const Ziggurat& ziggurat() {
   return table;
 }
 
-Draw::Draw(uint64_t seed, std::string_view distortion, int severity, int64_t image)
-    : random_(seed, core::corruption_stream(distortion, severity), image), ziggurat_(ziggurat()) {}
+Draw::Draw(uint64_t seed, std::string_view corruption, int severity, int64_t image)
+    : random_(seed, base::corruption_stream(corruption, severity), image), ziggurat_(ziggurat()) {}
 
 // The rare part of Draw::normal, beyond the rectangle that lies under the curve.
 double Draw::normal_beyond(int layer, double x) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::corrupt {
 
@@ -19,7 +19,7 @@ const Ziggurat& ziggurat();
 class Draw {
  public:
   // The numbers depend on these four alone.
-  Draw(uint64_t seed, std::string_view distortion, int severity, int64_t image);
+  Draw(uint64_t seed, std::string_view corruption, int severity, int64_t image);
 
   uint64_t bits() { return random_.bits(); }
   double uniform() { return random_.uniform(); }
@@ -31,7 +31,7 @@ class Draw {
  private:
   double normal_beyond(int layer, double x);
 
-  core::Random random_;
+  base::Random random_;
   const Ziggurat& ziggurat_;
 };
 

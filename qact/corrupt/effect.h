@@ -1,4 +1,4 @@
-// What the families share: a distortion with its constants chosen and its tables made.
+// What the families share: a corruption with its constants chosen and its tables made.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ enum class Scale { cifar, tiny, imagenet };
 // How values become bytes: the RGB sets truncate, MNIST-C rounds its float32 values as numpy does.
 enum class Rounding { down, to_even };
 
-struct Setting {
+struct EffectParams {
   image::Size size;
   int severity = 1;  // 1..5
   Scale scale = Scale::cifar;

@@ -6,43 +6,43 @@
 namespace qact::corrupt {
 
 // noise.cpp
-Effect gaussian_noise(const Setting& setting);
-Effect shot_noise(const Setting& setting);
-Effect impulse_noise(const Setting& setting);
-Effect speckle_noise(const Setting& setting);
+Effect gaussian_noise(const EffectParams& setting);
+Effect shot_noise(const EffectParams& setting);
+Effect impulse_noise(const EffectParams& setting);
+Effect speckle_noise(const EffectParams& setting);
 
 // blur.cpp
-Effect defocus_blur(const Setting& setting);
-Effect glass_blur(const Setting& setting);
-Effect motion_blur(const Setting& setting);
-Effect zoom_blur(const Setting& setting);
-Effect gaussian_blur(const Setting& setting);
+Effect defocus_blur(const EffectParams& setting);
+Effect glass_blur(const EffectParams& setting);
+Effect motion_blur(const EffectParams& setting);
+Effect zoom_blur(const EffectParams& setting);
+Effect gaussian_blur(const EffectParams& setting);
 
 // weather.cpp, spatter.cpp
-Effect snow(const Setting& setting);
-Effect frost(const Setting& setting);
-Effect fog(const Setting& setting);
-Effect spatter(const Setting& setting);
+Effect snow(const EffectParams& setting);
+Effect frost(const EffectParams& setting);
+Effect fog(const EffectParams& setting);
+Effect spatter(const EffectParams& setting);
 
 // digital.cpp, elastic.cpp
-Effect brightness(const Setting& setting);
-Effect contrast(const Setting& setting);
-Effect elastic_transform(const Setting& setting);
-Effect pixelate(const Setting& setting);
-Effect jpeg_compression(const Setting& setting);
-Effect saturate(const Setting& setting);
+Effect brightness(const EffectParams& setting);
+Effect contrast(const EffectParams& setting);
+Effect elastic_transform(const EffectParams& setting);
+Effect pixelate(const EffectParams& setting);
+Effect jpeg_compression(const EffectParams& setting);
+Effect saturate(const EffectParams& setting);
 
 // mnist.cpp, canny_edges.cpp: grey images of 28 x 28
-Effect shear(const Setting& setting);
-Effect scale(const Setting& setting);
-Effect rotate(const Setting& setting);
-Effect translate(const Setting& setting);
-Effect stripe(const Setting& setting);
-Effect dotted_line(const Setting& setting);
-Effect zigzag(const Setting& setting);
-Effect canny_edges(const Setting& setting);
+Effect shear(const EffectParams& setting);
+Effect scale(const EffectParams& setting);
+Effect rotate(const EffectParams& setting);
+Effect translate(const EffectParams& setting);
+Effect stripe(const EffectParams& setting);
+Effect dotted_line(const EffectParams& setting);
+Effect zigzag(const EffectParams& setting);
+Effect canny_edges(const EffectParams& setting);
 
 // tone.cpp
-Effect tone(const Setting& setting);
+Effect tone(const EffectParams& setting);
 
 }  // namespace qact::corrupt

@@ -10,11 +10,11 @@ namespace qact::corrupt {
 namespace {
 
 // (x, y) -> (m0 x + m1 y + m2, m3 x + m4 y + m5)
-using Affine = std::array<double, 6>;
+using AffineMatrix = std::array<double, 6>;
 
 // Moves three corners of a square in the middle by up to `reach` in x and in y. The corners are
 // float32: a large reach may put them nearly on a line.
-Affine random_affine(image::Size size, double reach, Draw& draw) {
+AffineMatrix random_affine(image::Size size, double reach, Draw& draw) {
   const double cx = size.width / 2, cy = size.height / 2;
   const double q = std::min(size.height, size.width) / 3;
   const double from[3][2] = {{cx + q, cy + q}, {cx + q, cy - q}, {cx - q, cy - q}};
@@ -25,7 +25,7 @@ Affine random_affine(image::Size size, double reach, Draw& draw) {
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 2; ++k) to[i][k] = moved(from[i][k], draw.uniform(-reach, reach));
   }
-  Affine m;
+  AffineMatrix m;
   for (int k = 0; k < 2; ++k) {
     const double a = (to[1][k] - to[2][k]) / (2 * q), b = (to[0][k] - to[1][k]) / (2 * q);
     m[3 * k] = a;
@@ -35,14 +35,14 @@ Affine random_affine(image::Size size, double reach, Draw& draw) {
   return m;
 }
 
-Affine inverse(const Affine& m) {
+AffineMatrix inverse(const AffineMatrix& m) {
   const double d = m[0] * m[4] - m[1] * m[3];
   const double a = m[4] / d, b = -m[1] / d, c = -m[3] / d, e = m[0] / d;
   return {a, b, -a * m[2] - b * m[5], c, e, -c * m[2] - e * m[5]};
 }
 
 // out(p) = in(m p), with m's terms in 1/1024 and places in 1/32 of a pixel, as OpenCV has them.
-void warp(const std::vector<float>& in, image::Size size, Border border, const Affine& m,
+void warp(const std::vector<float>& in, image::Size size, Border border, const AffineMatrix& m,
           std::vector<float>& out) {
   const auto fixed = [](double v) { return static_cast<int>(std::nearbyint(v * 1024)); };
   std::vector<int> across_x(size.width), across_y(size.width);
@@ -73,7 +73,7 @@ std::vector<float> displacement(image::Size size, double strength, const Gaussia
 
 }  // namespace
 
-Effect elastic_transform(const Setting& setting) {
+Effect elastic_transform(const EffectParams& setting) {
   const ElasticConstants sides = kElastic.at(setting);
   const double side = setting.scale == Scale::imagenet && !setting.mnist
                           ? 244
@@ -84,7 +84,7 @@ Effect elastic_transform(const Setting& setting) {
     // Images in float32 on [0, 1], places in double: so white stays white.
     const std::vector<float> values = from_bytes<float>(in, size.values());
     std::vector<float> warped(values.size());
-    const Affine affine = random_affine(size, side * sides.affine, draw);
+    const AffineMatrix affine = random_affine(size, side * sides.affine, draw);
     warp(values, size, setting.mnist ? Border::zero : Border::reflect101, inverse(affine), warped);
     if (sides.strength == 0) {
       to_bytes(warped, setting.rounding(), out);

@@ -28,14 +28,14 @@ Glyph glyph(char letter) {
 
 }  // namespace
 
-void draw_text(std::string_view text, int y, int x, int zoom, image::Image& picture) {
+void draw_text(std::string_view text, int y, int x, int zoom, image::Image& image) {
   for (const char letter : text) {
     const Glyph rows = glyph(letter);
     for (int v = 0; v < kLetterHeight * zoom; ++v) {
       for (int u = 0; u < 3 * zoom; ++u) {
         if (!(rows[v / zoom] >> (2 - u / zoom) & 1)) continue;
-        for (int c = 0; c < picture.size.channels; ++c) {
-          picture.row(y + v)[(x + u) * picture.size.channels + c] = 0;
+        for (int c = 0; c < image.size.channels; ++c) {
+          image.row(y + v)[(x + u) * image.size.channels + c] = 0;
         }
       }
     }

@@ -11,6 +11,6 @@ namespace qact::corrupt {
 inline constexpr int kLetterWidth = 4, kLetterHeight = 5;
 
 // Draws in black, each pixel `zoom` wide; '_' is a gap. The text must lie inside.
-void draw_text(std::string_view text, int y, int x, int zoom, image::Image& picture);
+void draw_text(std::string_view text, int y, int x, int zoom, image::Image& image);
 
 }  // namespace qact::corrupt

@@ -6,11 +6,11 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "qact/base/regular_file.h"
 #include "qact/corrupt/draw.h"
 #include "qact/corrupt/plasma.h"
 #include "qact/image/codec.h"
 #include "qact/image/colour.h"
-#include "qact/image/regular_file.h"
 
 namespace qact::corrupt {
 namespace {
@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kNames[] = {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg",
                                   "frost5.jpg"};
 
-// Per published picture: mean and deviation of R, G and B, the share of the variance that
-// is white noise once the picture is scaled by .2 (the rest is smooth), and how much of each
+// Per published image: mean and deviation of R, G and B, the share of the variance that
+// is white noise once the image is scaled by .2 (the rest is smooth), and how much of each
 // channel is a second field that makes ice blue.
 struct Statistics {
   double mean[3], deviation[3];
@@ -35,10 +35,10 @@ constexpr Statistics kStatistics[] = {{{78, 149, 166}, {27, 17, 15}, .22, {-.57,
 constexpr double kDecay = 1.08;
 
 std::vector<uint8_t> read_file(const std::filesystem::path& path) {
-  image::expect_regular_file(path);
+  base::expect_regular_file(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    throw std::runtime_error("[frost] expected a readable picture, got no " + path.string());
+    throw std::runtime_error("[frost] expected a readable image, got no " + path.string());
   }
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -65,18 +65,18 @@ std::vector<float> field(int side, double white, Draw& draw) {
 
 image::Image make_texture(const Statistics& statistics, Draw draw) {
   constexpr int kSide = 256;
-  image::Image picture({kSide, kSide, 3});
+  image::Image image({kSide, kSide, 3});
   const std::vector<float> shared = field(kSide, statistics.white, draw);
   const std::vector<float> second = field(kSide, statistics.white, draw);
   for (size_t i = 0; i < shared.size(); ++i) {
     for (int c = 0; c < 3; ++c) {
       const double blue = statistics.blue[c];
       const double v = std::sqrt(1 - blue * blue) * shared[i] + blue * second[i];
-      picture.pixels[3 * i + c] = static_cast<uint8_t>(
+      image.pixels[3 * i + c] = static_cast<uint8_t>(
           std::clamp(std::round(statistics.mean[c] + statistics.deviation[c] * v), 0.0, 255.0));
     }
   }
-  return picture;
+  return image;
 }
 
 // Where the pixels of a scaled axis come from: two neighbours, with weights of 11 bits.
@@ -134,8 +134,8 @@ FrostTextures FrostTextures::from_folder(const std::filesystem::path& folder, st
   for (const char* file : kNames) {
     const std::vector<uint8_t> bytes = read_file(folder / file);
     try {
-      textures.pictures_.push_back(image::decode_picture(bytes, 3));
-      textures.grey_.push_back(image::decode_picture_grey(bytes));
+      textures.images_.push_back(image::decode_image(bytes, 3));
+      textures.grey_.push_back(image::decode_image_grey(bytes));
     } catch (const std::exception& error) {
       throw std::runtime_error((folder / file).string() + ": " + error.what());
     }
@@ -149,16 +149,16 @@ FrostTextures FrostTextures::procedural() {
   textures.seamless_ = true;
   int64_t index = 0;
   for (const Statistics& statistics : kStatistics) {
-    textures.pictures_.push_back(make_texture(statistics, Draw(0, "frost_texture", 0, index++)));
-    textures.grey_.push_back(image::with_channels(textures.pictures_.back(), 1));
+    textures.images_.push_back(make_texture(statistics, Draw(0, "frost_texture", 0, index++)));
+    textures.grey_.push_back(image::with_channels(textures.images_.back(), 1));
   }
   return textures;
 }
 
 std::vector<image::Image> FrostTextures::prepared(double scale, int channels) const {
-  std::vector<image::Image> out = channels == 1 ? grey_ : pictures_;
-  for (image::Image& picture : out) {
-    if (!seamless_ && scale != 1) picture = resized(picture, scale);
+  std::vector<image::Image> out = channels == 1 ? grey_ : images_;
+  for (image::Image& image : out) {
+    if (!seamless_ && scale != 1) image = resized(image, scale);
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// The textures of the frost distortion.
+// The textures of the frost corruption.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace qact::corrupt {
 
 class FrostTextures {
  public:
-  // Pictures as the published ones: frost1.png, frost2.png, frost3.png, frost4.jpg, frost5.jpg.
+  // Images as the published ones: frost1.png, frost2.png, frost3.png, frost4.jpg, frost5.jpg.
   // `name` says which they are.
   static FrostTextures from_folder(const std::filesystem::path& folder, std::string name);
 
@@ -19,7 +19,7 @@ class FrostTextures {
   // correlation between channels of the published ones as CIFAR-C scales them.
   static FrostTextures procedural();
 
-  // As the distortion uses them: the published pictures scaled (bilinear, not smoothed),
+  // As the corruption uses them: the published images scaled (bilinear, not smoothed),
   // the procedural ones as they are; grey for one channel, as OpenCV reads them.
   std::vector<image::Image> prepared(double scale, int channels) const;
 
@@ -31,7 +31,7 @@ class FrostTextures {
 
  private:
   std::string name_;
-  std::vector<image::Image> pictures_, grey_;
+  std::vector<image::Image> images_, grey_;
   bool seamless_ = false;
 };
 

@@ -1,4 +1,4 @@
-// MNIST-C's own distortions of grey images of 28 x 28.
+// MNIST-C's own corruptions of grey images of 28 x 28.
 #include <array>
 #include <cmath>
 #include <vector>
@@ -23,7 +23,7 @@ Map about_centre(double a, double b, double d, double e) {
   return {a, b, kCentre * (1 - a - b), d, e, kCentre * (1 - d - e)};
 }
 
-void warp(const uint8_t* in, const Setting& setting, const Map& m, uint8_t* out) {
+void warp(const uint8_t* in, const EffectParams& setting, const Map& m, uint8_t* out) {
   const std::vector<double> values = from_bytes<double>(in, setting.size.values());
   for (int y = 0; y < kSide; ++y) {
     for (int x = 0; x < kSide; ++x) {
@@ -85,14 +85,14 @@ void from_layer(const Layer& layer, Rounding rounding, uint8_t* out) {
 
 }  // namespace
 
-Effect shear(const Setting& setting) {
+Effect shear(const EffectParams& setting) {
   return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
     const double angle = draw.coin() ? kShear[setting.severity - 1] : -kShear[setting.severity - 1];
     warp(in, setting, about_centre(1, -std::sin(angle), 0, std::cos(angle)), out);
   };
 }
 
-Effect rotate(const Setting& setting) {
+Effect rotate(const EffectParams& setting) {
   return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
     const double angle =
         draw.coin() ? kRotate[setting.severity - 1] : -kRotate[setting.severity - 1];
@@ -101,14 +101,14 @@ Effect rotate(const Setting& setting) {
   };
 }
 
-Effect scale(const Setting& setting) {
+Effect scale(const EffectParams& setting) {
   return [setting](const uint8_t* in, Draw&, uint8_t* out) {
     const double factor = kShrink[setting.severity - 1];
     warp(in, setting, about_centre(factor, 0, 0, factor), out);
   };
 }
 
-Effect translate(const Setting& setting) {
+Effect translate(const EffectParams& setting) {
   return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
     const double pixels = kTranslate[setting.severity - 1];
     const double x = draw.coin() ? pixels : -pixels, y = draw.coin() ? pixels : -pixels;
@@ -117,7 +117,7 @@ Effect translate(const Setting& setting) {
 }
 
 // The outer quarters of the columns inverted.
-Effect stripe(const Setting&) {
+Effect stripe(const EffectParams&) {
   return [](const uint8_t* in, Draw&, uint8_t* out) {
     for (int i = 0; i < kSide * kSide; ++i) {
       const int column = i % kSide;
@@ -126,7 +126,7 @@ Effect stripe(const Setting&) {
   };
 }
 
-Effect dotted_line(const Setting& setting) {
+Effect dotted_line(const EffectParams& setting) {
   return [rounding = setting.rounding()](const uint8_t* in, Draw& draw, uint8_t* out) {
     Layer line{}, layer;
     const int r0 = draw.below(27), r1 = draw.below(27);
@@ -140,7 +140,7 @@ Effect dotted_line(const Setting& setting) {
   };
 }
 
-Effect zigzag(const Setting& setting) {
+Effect zigzag(const EffectParams& setting) {
   return [rounding = setting.rounding()](const uint8_t* in, Draw& draw, uint8_t* out) {
     constexpr double kFirst = 2, kLast = 25;
     const int r0 = draw.below(27), rise = draw.below(10) - 5;

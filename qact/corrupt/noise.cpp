@@ -47,7 +47,7 @@ inline uint8_t sample(const AliasRow& row, uint32_t bits) {
 }
 
 template <class RowOf>
-Effect channel(const Setting& setting, RowOf row_of) {
+Effect channel(const EffectParams& setting, RowOf row_of) {
   const auto rows = std::make_shared<std::array<AliasRow, 256>>();
   for (int value = 0; value < 256; ++value) (*rows)[value] = make_alias_row(row_of(value));
   return [rows, n = setting.size.values()](const uint8_t* in, Draw& draw, uint8_t* out) {
@@ -95,21 +95,21 @@ Probabilities poisson(double mean, double photons, Rounding rounding) {
 }  // namespace
 
 // x + N(0, c)
-Effect gaussian_noise(const Setting& setting) {
+Effect gaussian_noise(const EffectParams& setting) {
   const double deviation = 255 * kGaussianNoise.at(setting);
   return channel(setting,
                  [&](int value) { return normal_around(value, deviation, setting.rounding()); });
 }
 
 // x + x N(0, c)
-Effect speckle_noise(const Setting& setting) {
+Effect speckle_noise(const EffectParams& setting) {
   const double c = kSpeckleNoise.at(setting);
   return channel(setting,
                  [&](int value) { return normal_around(value, c * value, setting.rounding()); });
 }
 
 // Poisson(x c) / c
-Effect shot_noise(const Setting& setting) {
+Effect shot_noise(const EffectParams& setting) {
   const double photons = kShotNoise.at(setting);
   return channel(setting, [&](int value) {
     return poisson(value / 255.0 * photons, photons, setting.rounding());
@@ -117,7 +117,7 @@ Effect shot_noise(const Setting& setting) {
 }
 
 // Salt or pepper, each with c / 2.
-Effect impulse_noise(const Setting& setting) {
+Effect impulse_noise(const EffectParams& setting) {
   const double share = kImpulseNoise.at(setting);
   return channel(setting, [&](int value) {
     Probabilities p{};

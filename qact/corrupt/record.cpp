@@ -2,25 +2,25 @@
 
 #include <fstream>
 
-#include "qact/image/fail.h"
-#include "qact/image/regular_file.h"
-#include "qact/results/atomic_file.h"
+#include "qact/base/atomic_file.h"
+#include "qact/base/fail.h"
+#include "qact/base/regular_file.h"
 
 namespace qact::corrupt {
 namespace {
 
-constexpr const char* kName = "distorted.json";
+constexpr const char* kName = "corrupted.json";
 
 }  // namespace
 
 Record::Record(const std::filesystem::path& folder) : folder_(folder) {
-  image::expect_regular_file(folder_ / kName);
+  base::expect_regular_file(folder_ / kName);
   std::ifstream file(folder_ / kName);
   if (!file) return;
   entries_ = nlohmann::json::parse(file, nullptr, false);
   if (!entries_.is_object()) {
-    image::fail("corrupt", "expected a record of finished files, got something else in ",
-                (folder_ / kName).string());
+    base::fail("corrupt", "expected a record of finished files, got something else in ",
+               (folder_ / kName).string());
   }
 }
 
@@ -31,7 +31,7 @@ bool Record::has(const std::string& name, const nlohmann::json& made_with) const
 
 void Record::add(const std::string& name, const nlohmann::json& made_with) {
   entries_[name] = made_with;
-  results::write_atomically(folder_ / kName, entries_.dump(1) + "\n");
+  base::write_atomically(folder_ / kName, entries_.dump(1) + "\n");
 }
 
 void Record::check_images(const nlohmann::json& made_with) const {
@@ -42,9 +42,9 @@ void Record::check_images(const nlohmann::json& made_with) const {
     }
     for (const char* key : {"data", "shape", "data_hash"}) {
       if (other.value(key, nlohmann::json()) == made_with[key]) continue;
-      image::fail("corrupt", "expected a folder for ", made_with["data"].dump(), " of shape ",
-                  made_with["shape"].dump(), ", got one with ", name,
-                  " of other images: ", folder_.string());
+      base::fail("corrupt", "expected a folder for ", made_with["data"].dump(), " of shape ",
+                 made_with["shape"].dump(), ", got one with ", name,
+                 " of other images: ", folder_.string());
     }
   }
 }

@@ -1,4 +1,4 @@
-// Which files of a distorted set are finished, and what they were made with.
+// Which files of a corrupted set are finished, and what they were made with.
 #pragma once
 
 #include <filesystem>

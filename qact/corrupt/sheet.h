@@ -1,4 +1,4 @@
-// A contact sheet: one picture under many distortions.
+// A contact sheet: one image under many corruptions.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace qact::corrupt {
 
-// A row for each distortion, a column for each severity, with labels. Small pictures are
+// A row for each corruption, a column for each severity, with labels. Small images are
 // shown larger.
-image::Image contact_sheet(const image::Image& picture, const std::vector<std::string>& distortions,
+image::Image contact_sheet(const image::Image& image, const std::vector<std::string>& corruptions,
                            const std::vector<int>& severities, uint64_t seed,
                            std::shared_ptr<const FrostTextures> frost);
 

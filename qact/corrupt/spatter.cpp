@@ -23,7 +23,7 @@ std::vector<double> liquid_layer(const SpatterConstants& constants, image::Size 
 
 }  // namespace
 
-Effect spatter(const Setting& setting) {
+Effect spatter(const EffectParams& setting) {
   const SpatterConstants constants = kSpatter.at(setting);
   const GaussianBlur blur(constants.sigma), soften(constants.strength);
   const bool mud = constants.mud || setting.mnist;

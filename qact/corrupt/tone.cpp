@@ -1,4 +1,4 @@
-// Random increasing tone curves: no standard distortion, but the one that ranks of pixels do not
+// Random increasing tone curves: no standard corruption, but the one that ranks of pixels do not
 // see and their moments do.
 #include <array>
 #include <cmath>
@@ -19,7 +19,7 @@ double draw_gamma(double most, Draw& draw) {
 // v -> w v^a + (1 - w) v^b, which is increasing and keeps 0 and 1; a and b lie within 4 and 1/4
 // at severity 5, within 4^(s/5) and its inverse at severity s. The draws are those of 500
 // consecutive images (the table in corrupt.cpp), so that a batch can be all of one curve.
-Effect tone(const Setting& setting) {
+Effect tone(const EffectParams& setting) {
   const double most = std::pow(4.0, setting.severity / 5.0);
   return [most, values = setting.size.values()](const uint8_t* in, Draw& draw, uint8_t* out) {
     const double a = draw_gamma(most, draw), b = draw_gamma(most, draw), w = draw.uniform();

@@ -33,7 +33,7 @@ float grey(const float* pixel, int channels) {
 
 }  // namespace
 
-Effect snow(const Setting& setting) {
+Effect snow(const EffectParams& setting) {
   const SnowConstants constants = kSnow.at(setting);
   const Axis rows = zoom_axis(setting.size.height, constants.zoom);
   const Axis columns = zoom_axis(setting.size.width, constants.zoom);
@@ -61,7 +61,7 @@ Effect snow(const Setting& setting) {
   };
 }
 
-Effect frost(const Setting& setting) {
+Effect frost(const EffectParams& setting) {
   const auto [height, width, channels] = setting.size;
   const double texture_scale = setting.scale == Scale::cifar  ? .2
                                : setting.scale == Scale::tiny ? .3
@@ -97,7 +97,7 @@ Effect frost(const Setting& setting) {
   };
 }
 
-Effect fog(const Setting& setting) {
+Effect fog(const EffectParams& setting) {
   const FogConstants constants = kFog.at(setting);
   const int least = setting.scale == Scale::cifar ? 32 : setting.scale == Scale::tiny ? 64 : 256;
   const int side = std::max<int>(

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "qact/base/atomic_file.h"
+#include "qact/base/fail.h"
+#include "qact/base/parallel.h"
 #include "qact/corrupt/record.h"
 #include "qact/image/codec.h"
-#include "qact/image/fail.h"
-#include "qact/image/parallel.h"
-#include "qact/results/atomic_file.h"
 
 namespace qact::corrupt {
 namespace {
@@ -40,15 +40,15 @@ class Writer {
     const bool all = options_.severities.size() == kSeverities;
     const int64_t severities =
         options_.layout == Layout::mnist_c ? 1 : static_cast<int64_t>(options_.severities.size());
-    total_ = images_.count() * severities * static_cast<int64_t>(options_.distortions.size());
+    total_ = images_.count() * severities * static_cast<int64_t>(options_.corruptions.size());
     if (options_.layout == Layout::cifar_c && all) {
       write_labels("labels.npy", kSeverities);
-      for (const std::string& name : options_.distortions) {
+      for (const std::string& name : options_.corruptions) {
         write_array(name + ".npy", name, options_.severities);
       }
     } else {
       if (options_.layout == Layout::mnist_c) write_identity();
-      for (const std::string& name : options_.distortions) write_parts(name);
+      for (const std::string& name : options_.corruptions) write_parts(name);
     }
     return written_;
   }
@@ -58,7 +58,7 @@ class Writer {
   void write_identity() {
     fs::create_directories(options_.folder / "identity");
     write_labels("identity/" + images_.part + "_labels.npy", 1);
-    results::AtomicFile file(options_.folder / "identity" / (images_.part + "_images.npy"));
+    base::AtomicFile file(options_.folder / "identity" / (images_.part + "_images.npy"));
     file.write(as_text(array_header(1)));
     file.write(as_text(images_.pixels));
     file.commit();
@@ -74,7 +74,7 @@ class Writer {
     for (const int severity : options_.severities) {
       const std::string number = std::to_string(severity);
       if (options_.layout == Layout::folders) {
-        write_pictures(name + "/" + number, name, severity);
+        write_images(name + "/" + number, name, severity);
       } else {
         fs::create_directories(options_.folder / number);
         write_labels(number + "/labels.npy", 1);
@@ -119,19 +119,19 @@ class Writer {
     }
   }
 
-  Corruption corruption(const std::string& name, int severity) const {
+  Corruptor corruptor(const std::string& name, int severity) const {
     return {name, severity, images_.size, options_.seed, options_.frost};
   }
 
-  // Calls write(pixels, first, count) for the distorted images, batch after batch.
+  // Calls write(pixels, first, count) for the corrupted images, batch after batch.
   template <class Write>
   void for_each_batch(const std::string& name, int severity, const Write& write) {
-    const Corruption distort = corruption(name, severity);
+    const Corruptor corrupt = corruptor(name, severity);
     const int64_t values = images_.size.values();
     std::vector<uint8_t> out(kBatch * values);
     for (int64_t first = 0; first < images_.count(); first += kBatch) {
       const int64_t count = std::min(kBatch, images_.count() - first);
-      distort.apply(images_.pixels.data() + first * values, first, count, out.data(),
+      corrupt.apply(images_.pixels.data() + first * values, first, count, out.data(),
                     options_.threads);
       write(std::span<const uint8_t>(out).first(count * values), first, count);
       advance(count);
@@ -146,7 +146,7 @@ class Writer {
   void write_array(const std::string& target, const std::string& name,
                    const std::vector<int>& severities) {
     if (is_kept(target, name, severities)) return;
-    results::AtomicFile file(options_.folder / target);
+    base::AtomicFile file(options_.folder / target);
     file.write(as_text(array_header(static_cast<int64_t>(severities.size()))));
     for (const int severity : severities) {
       for_each_batch(name, severity, [&](std::span<const uint8_t> pixels, int64_t, int64_t) {
@@ -169,7 +169,7 @@ class Writer {
         for (int k = 0; k < (wide ? 8 : 1); ++k) bytes += static_cast<char>(label >> (8 * k));
       }
     }
-    results::write_atomically(options_.folder / target, bytes);
+    base::write_atomically(options_.folder / target, bytes);
   }
 
   std::string class_name(int64_t label) const {
@@ -179,12 +179,11 @@ class Writer {
     return std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
   }
 
-  // A folder of pictures is made beside its place and moved there when it is whole.
-  void write_pictures(const std::string& target, const std::string& name, int severity) {
+  // A folder of images is made beside its place and moved there when it is whole.
+  void write_images(const std::string& target, const std::string& name, int severity) {
     if (is_kept(target, name, {severity})) return;
     if (images_.labels.empty()) {
-      image::fail("corrupt", "expected labels for folders of classes, got none with ",
-                  images_.name);
+      base::fail("corrupt", "expected labels for folders of classes, got none with ", images_.name);
     }
     const fs::path place = options_.folder / target, partial = place.string() + ".partial";
     fs::remove_all(partial);
@@ -193,10 +192,9 @@ class Writer {
         fs::create_directories(partial / class_name(label));
       for_each_batch(
           name, severity, [&](std::span<const uint8_t> pixels, int64_t first, int64_t count) {
-            image::parallel_for(count, options_.threads, 16, [&](int64_t i) {
-              write_picture(partial,
-                            pixels.subspan(i * images_.size.values(), images_.size.values()),
-                            first + i);
+            base::parallel_for(count, options_.threads, 16, [&](int64_t i) {
+              write_image(partial, pixels.subspan(i * images_.size.values(), images_.size.values()),
+                          first + i);
             });
           });
       sync(partial);
@@ -210,19 +208,19 @@ class Writer {
     finish(target, name, {severity});
   }
 
-  void write_picture(const fs::path& folder, std::span<const uint8_t> pixels, int64_t index) {
-    image::Image picture(images_.size);
-    std::copy(pixels.begin(), pixels.end(), picture.pixels.begin());
+  void write_image(const fs::path& folder, std::span<const uint8_t> pixels, int64_t index) {
+    image::Image image(images_.size);
+    std::copy(pixels.begin(), pixels.end(), image.pixels.begin());
     const std::string digits = std::to_string(index);
     const fs::path path =
         folder / class_name(images_.labels[index]) /
         (std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits + ".JPEG");
     std::ofstream file(path, std::ios::binary);
-    const std::vector<uint8_t> bytes = image::encode_jpeg(picture, kJpegQuality, true);
+    const std::vector<uint8_t> bytes = image::encode_jpeg(image, kJpegQuality, true);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
     file.close();
     if (!file) {
-      image::fail("corrupt", "cannot write ", path.string(), ": ", std::strerror(errno));
+      base::fail("corrupt", "cannot write ", path.string(), ": ", std::strerror(errno));
     }
   }
 
@@ -231,7 +229,7 @@ class Writer {
     const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool synced = file >= 0 && syncfs(file) == 0;
     if (file >= 0) close(file);
-    if (!synced) image::fail("corrupt", "cannot sync ", folder.string());
+    if (!synced) base::fail("corrupt", "cannot sync ", folder.string());
   }
 
   const CleanImages& images_;
@@ -245,22 +243,22 @@ class Writer {
 void check(const CleanImages& images, const WriteOptions& options) {
   const int64_t labels = static_cast<int64_t>(images.labels.size());
   if (labels != 0 && labels != images.count()) {
-    image::fail("corrupt", "expected ", images.count(), " labels, got ", labels);
+    base::fail("corrupt", "expected ", images.count(), " labels, got ", labels);
   }
-  for (const std::string& name : options.distortions) {
+  for (const std::string& name : options.corruptions) {
     if (options.layout == Layout::mnist_c && find(name).mnist_severity == 0) {
-      image::fail("corrupt", "expected one of MNIST-C's distortions for its layout, got ", name);
+      base::fail("corrupt", "expected one of MNIST-C's corruptions for its layout, got ", name);
     }
     // Everything that cannot work is known before the first file is made.
     for (const int severity : options.severities) {
-      Corruption(name, severity, images.size, options.seed, options.frost);
+      Corruptor(name, severity, images.size, options.seed, options.frost);
     }
   }
 }
 
 }  // namespace
 
-Written write_distorted(const CleanImages& images, const WriteOptions& options,
+Written write_corrupted(const CleanImages& images, const WriteOptions& options,
                         const Progress& progress) {
   check(images, options);
   return Writer(images, options, progress).run();

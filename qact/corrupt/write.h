@@ -1,4 +1,4 @@
-// Distorted sets on disk, in the layouts in which they are published.
+// Corrupted sets on disk, in the layouts in which they are published.
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,12 @@
 namespace qact::corrupt {
 
 enum class Layout {
-  cifar_c,  // DISTORTION.npy, all severities one after the other, and labels.npy
-  folders,  // DISTORTION/SEVERITY/CLASS/NUMBER.JPEG at quality 85, as Tiny-ImageNet-C
-  mnist_c,  // DISTORTION/PART_images.npy and PART_labels.npy at MNIST-C's severity
+  cifar_c,  // CORRUPTION.npy, all severities one after the other, and labels.npy
+  folders,  // CORRUPTION/SEVERITY/CLASS/NUMBER.JPEG at quality 85, as Tiny-ImageNet-C
+  mnist_c,  // CORRUPTION/PART_images.npy and PART_labels.npy at MNIST-C's severity
 };
 
-// Images of one size that follow each other, to be distorted.
+// Images of one size that follow each other, to be corrupted.
 struct CleanImages {
   std::string name;  // for the record
   std::span<const uint8_t> pixels;
@@ -33,9 +33,9 @@ struct CleanImages {
 struct WriteOptions {
   std::filesystem::path folder;
   Layout layout = Layout::cifar_c;
-  std::vector<std::string> distortions;
+  std::vector<std::string> corruptions;
   // cifar_c: the published file has all five. Fewer are written to folders of their
-  // own, SEVERITY/DISTORTION.npy, so that no reader takes one for another.
+  // own, SEVERITY/CORRUPTION.npy, so that no reader takes one for another.
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t seed = 0;
   int threads = 0;
@@ -43,14 +43,14 @@ struct WriteOptions {
 };
 
 struct Written {
-  int made = 0, kept = 0;  // files, or folders of pictures
+  int made = 0, kept = 0;  // files, or folders of images
 };
 
 // Told the share done; false stops after the image at hand, and nothing half-made stays.
 using Progress = std::function<bool(double share)>;
 
-// What is there already, made with the same options, is kept: distorted.json records them.
-Written write_distorted(const CleanImages& images, const WriteOptions& options,
+// What is there already, made with the same options, is kept: corrupted.json records them.
+Written write_corrupted(const CleanImages& images, const WriteOptions& options,
                         const Progress& progress);
 
 }  // namespace qact::corrupt

@@ -5,12 +5,12 @@
 
 #include <memory>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::data {
 namespace {
 
-using image::fail;
+using base::fail;
 using Reader = std::unique_ptr<::archive, int (*)(::archive*)>;
 
 Reader open_archive(const fs::path& path) {

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::data {
 
 using image::Image;
 using image::Size;
 
-Placement draw_placement(const Augmentation& how, core::Random* random) {
-  Placement out;
+CropFlip draw_placement(const Augmentation& how, base::Random* random) {
+  CropFlip out;
   if (how.pad > 0) {
     out.top = static_cast<int>(random->uniform() * (2 * how.pad + 1)) - how.pad;
     out.left = static_cast<int>(random->uniform() * (2 * how.pad + 1)) - how.pad;
@@ -22,8 +22,8 @@ Placement draw_placement(const Augmentation& how, core::Random* random) {
 std::vector<float> normalisation_table(const Moments& moments, int channels) {
   if (!moments.mean.empty() && (moments.mean.size() != static_cast<size_t>(channels) ||
                                 moments.std.size() != static_cast<size_t>(channels))) {
-    image::fail("loader", "expected the mean and std of ", channels, " channels, got ",
-                moments.mean.size(), " and ", moments.std.size());
+    base::fail("loader", "expected the mean and std of ", channels, " channels, got ",
+               moments.mean.size(), " and ", moments.std.size());
   }
   std::vector<float> out(256 * channels);
   for (int c = 0; c < channels; ++c) {
@@ -36,7 +36,7 @@ std::vector<float> normalisation_table(const Moments& moments, int channels) {
   return out;
 }
 
-Image place(const uint8_t* pixels, Size size, const Placement& placement) {
+Image place(const uint8_t* pixels, Size size, const CropFlip& placement) {
   Image out(size);
   for (int y = 0; y < size.height; ++y) {
     const int from_y = y + placement.top;
@@ -53,7 +53,7 @@ Image place(const uint8_t* pixels, Size size, const Placement& placement) {
   return out;
 }
 
-void write_normalised(const uint8_t* pixels, Size size, const Placement& placement,
+void write_normalised(const uint8_t* pixels, Size size, const CropFlip& placement,
                       const std::vector<float>& table, float* out) {
   const auto [height, width, channels] = size;
   const int first = std::clamp(-placement.left, 0, width);
@@ -77,14 +77,13 @@ void write_normalised(const uint8_t* pixels, Size size, const Placement& placeme
 }
 
 void write_mixed(const std::vector<Chain>& chains, const std::vector<float>& table, float* out) {
-  const auto [height, width, channels] = chains[0].picture.size;
+  const auto [height, width, channels] = chains[0].image.size;
   const int64_t plane = int64_t{height} * width;
   std::fill_n(out, plane * channels, 0.0f);
   for (const Chain& chain : chains) {
     for (int c = 0; c < channels; ++c) {
       for (int64_t p = 0; p < plane; ++p) {
-        out[c * plane + p] +=
-            chain.weight * table[256 * c + chain.picture.pixels[p * channels + c]];
+        out[c * plane + p] += chain.weight * table[256 * c + chain.image.pixels[p * channels + c]];
       }
     }
   }

@@ -9,20 +9,20 @@
 namespace qact::data {
 namespace {
 
-using core::Random;
+using base::Random;
 using image::Image;
 
 // A table of 256 values, made from each channel's histogram.
 template <class MakeTable>
-Image map_channels(const Image& picture, const MakeTable& make_table) {
-  const int channels = picture.size.channels;
-  Image out(picture.size);
+Image map_channels(const Image& image, const MakeTable& make_table) {
+  const int channels = image.size.channels;
+  Image out(image.size);
   for (int c = 0; c < channels; ++c) {
     std::array<int, 256> histogram = {};
-    for (size_t i = c; i < picture.pixels.size(); i += channels) ++histogram[picture.pixels[i]];
+    for (size_t i = c; i < image.pixels.size(); i += channels) ++histogram[image.pixels[i]];
     const std::array<uint8_t, 256> table = make_table(histogram);
-    for (size_t i = c; i < picture.pixels.size(); i += channels) {
-      out.pixels[i] = table[picture.pixels[i]];
+    for (size_t i = c; i < image.pixels.size(); i += channels) {
+      out.pixels[i] = table[image.pixels[i]];
     }
   }
   return out;
@@ -35,8 +35,8 @@ std::array<uint8_t, 256> tabulate(const Function& function) {
   return out;
 }
 
-Image autocontrast(const Image& picture, double, bool) {
-  return map_channels(picture, [](const std::array<int, 256>& histogram) {
+Image autocontrast(const Image& image, double, bool) {
+  return map_channels(image, [](const std::array<int, 256>& histogram) {
     int low = 0, high = 255;
     while (low < 255 && histogram[low] == 0) ++low;
     while (high > 0 && histogram[high] == 0) --high;
@@ -46,8 +46,8 @@ Image autocontrast(const Image& picture, double, bool) {
   });
 }
 
-Image equalize(const Image& picture, double, bool) {
-  return map_channels(picture, [](const std::array<int, 256>& histogram) {
+Image equalize(const Image& image, double, bool) {
+  return map_channels(image, [](const std::array<int, 256>& histogram) {
     int total = 0, last = 0;
     for (const int count : histogram) {
       total += count;
@@ -66,28 +66,28 @@ Image equalize(const Image& picture, double, bool) {
 
 int whole(double level, double most) { return static_cast<int>(level * most / 10); }
 
-Image posterize(const Image& picture, double level, bool) {
+Image posterize(const Image& image, double level, bool) {
   const int mask = ~((1 << (8 - (4 - whole(level, 4)))) - 1);
-  return map_channels(picture,
+  return map_channels(image,
                       [mask](const auto&) { return tabulate([mask](int v) { return v & mask; }); });
 }
 
-Image solarize(const Image& picture, double level, bool) {
+Image solarize(const Image& image, double level, bool) {
   const int threshold = 256 - whole(level, 256);
-  return map_channels(picture, [threshold](const auto&) {
+  return map_channels(image, [threshold](const auto&) {
     return tabulate([threshold](int v) { return v < threshold ? v : 255 - v; });
   });
 }
 
 // The output pixel (x, y) is taken at (a x + b y + c, d x + e y + f), pixels being squares
 // around (i + 0.5, j + 0.5); bilinear, black outside, fractions cut off.
-struct Affine {
+struct AffineTransform {
   double a, b, c, d, e, f;
 };
 
-Image transform(const Image& picture, const Affine& m) {
-  const auto [height, width, channels] = picture.size;
-  Image out(picture.size);
+Image transform(const Image& image, const AffineTransform& m) {
+  const auto [height, width, channels] = image.size;
+  Image out(image.size);
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       const double from_x = m.a * (x + 0.5) + m.b * (y + 0.5) + m.c;
@@ -97,8 +97,8 @@ Image transform(const Image& picture, const Affine& m) {
       const int top = static_cast<int>(std::floor(from_y - 0.5));
       const double dx = from_x - 0.5 - left, dy = from_y - 0.5 - top;
       const int x0 = std::max(left, 0) * channels, x1 = std::min(left + 1, width - 1) * channels;
-      const uint8_t* upper = picture.row(std::max(top, 0));
-      const uint8_t* lower = picture.row(std::min(top + 1, height - 1));
+      const uint8_t* upper = image.row(std::max(top, 0));
+      const uint8_t* lower = image.row(std::min(top + 1, height - 1));
       for (int c = 0; c < channels; ++c) {
         const double above = upper[x0 + c] + (upper[x1 + c] - upper[x0 + c]) * dx;
         const double below = lower[x0 + c] + (lower[x1 + c] - lower[x0 + c]) * dx;
@@ -111,45 +111,45 @@ Image transform(const Image& picture, const Affine& m) {
 
 double with_sign(double value, bool positive) { return positive ? value : -value; }
 
-Image rotate(const Image& picture, double level, bool positive) {
+Image rotate(const Image& image, double level, bool positive) {
   const double angle = -with_sign(whole(level, 30), positive) * std::numbers::pi / 180;
-  if (angle == 0) return picture;
+  if (angle == 0) return image;
   // 15 decimals, as Pillow rounds them.
   const auto rounded = [](double v) { return std::nearbyint(v * 1e15) / 1e15; };
   const double cosine = rounded(std::cos(angle)), sine = rounded(std::sin(angle));
-  const double x = picture.size.width / 2.0, y = picture.size.height / 2.0;
-  return transform(picture, {cosine, sine, x - cosine * x - sine * y,  //
-                             -sine, cosine, y + sine * x - cosine * y});
+  const double x = image.size.width / 2.0, y = image.size.height / 2.0;
+  return transform(image, {cosine, sine, x - cosine * x - sine * y,  //
+                           -sine, cosine, y + sine * x - cosine * y});
 }
 
-Image shear_x(const Image& picture, double level, bool positive) {
-  return transform(picture, {1, with_sign(level * 0.3 / 10, positive), 0, 0, 1, 0});
+Image shear_x(const Image& image, double level, bool positive) {
+  return transform(image, {1, with_sign(level * 0.3 / 10, positive), 0, 0, 1, 0});
 }
 
-Image shear_y(const Image& picture, double level, bool positive) {
-  return transform(picture, {1, 0, 0, with_sign(level * 0.3 / 10, positive), 1, 0});
+Image shear_y(const Image& image, double level, bool positive) {
+  return transform(image, {1, 0, 0, with_sign(level * 0.3 / 10, positive), 1, 0});
 }
 
-Image translate_x(const Image& picture, double level, bool positive) {
-  const int pixels = whole(level, picture.size.width / 3.0);
-  return transform(picture, {1, 0, with_sign(pixels, positive), 0, 1, 0});
+Image translate_x(const Image& image, double level, bool positive) {
+  const int pixels = whole(level, image.size.width / 3.0);
+  return transform(image, {1, 0, with_sign(pixels, positive), 0, 1, 0});
 }
 
-Image translate_y(const Image& picture, double level, bool positive) {
-  const int pixels = whole(level, picture.size.height / 3.0);
-  return transform(picture, {1, 0, 0, 0, 1, with_sign(pixels, positive)});
+Image translate_y(const Image& image, double level, bool positive) {
+  const int pixels = whole(level, image.size.height / 3.0);
+  return transform(image, {1, 0, 0, 0, 1, with_sign(pixels, positive)});
 }
 
-Image run_chain(Image picture, const AugMix& options, Random* random) {
+Image run_chain(Image image, const AugMix& options, Random* random) {
   const std::span<const Operation> operations = augmix_operations();
   const int depth = options.depth > 0 ? options.depth : 1 + static_cast<int>(random->uniform() * 3);
   for (int i = 0; i < depth; ++i) {
     const auto chosen = static_cast<size_t>(random->uniform() * operations.size());
     const double level = 0.1 + random->uniform() * (options.severity - 0.1);
     const bool positive = random->uniform() <= 0.5;
-    picture = operations[chosen].apply(picture, level, positive);
+    image = operations[chosen].apply(image, level, positive);
   }
-  return picture;
+  return image;
 }
 
 }  // namespace
@@ -165,15 +165,15 @@ std::span<const Operation> augmix_operations() {
   return table;
 }
 
-std::vector<Chain> augmix(const Image& picture, const AugMix& options, Random* random) {
+std::vector<Chain> augmix(const Image& image, const AugMix& options, Random* random) {
   const auto mixed = static_cast<float>(random->uniform());
-  std::vector<Chain> out = {{picture, 1 - mixed}};
+  std::vector<Chain> out = {{image, 1 - mixed}};
   // Exponentials over their sum are Dirichlet(1, ..., 1).
   double sum = 0;
   std::vector<double> shares(options.width);
   for (double& share : shares) sum += share = -std::log1p(-random->uniform());
   for (const double share : shares) {
-    out.push_back({run_chain(picture, options, random), mixed * static_cast<float>(share / sum)});
+    out.push_back({run_chain(image, options, random), mixed * static_cast<float>(share / sum)});
   }
   return out;
 }

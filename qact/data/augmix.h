@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 #include "qact/image/image.h"
 
 namespace qact::data {
@@ -18,18 +18,18 @@ struct AugMix {
 // level in [0, 10]; the sign of a movement is `positive` or not. As Pillow computes it.
 struct Operation {
   const char* name;
-  image::Image (*apply)(const image::Image& picture, double level, bool positive);
+  image::Image (*apply)(const image::Image& image, double level, bool positive);
 };
 std::span<const Operation> augmix_operations();
 
 // An augmented image is a weighted sum of these.
 struct Chain {
-  image::Image picture;
+  image::Image image;
   float weight = 0;
 };
 
-// The picture itself with weight 1 - m, and the ends of the chains with m w_i, where
+// The image itself with weight 1 - m, and the ends of the chains with m w_i, where
 // w ~ Dirichlet(1, ..., 1) and m ~ Beta(1, 1), which is uniform.
-std::vector<Chain> augmix(const image::Image& picture, const AugMix& options, core::Random* random);
+std::vector<Chain> augmix(const image::Image& image, const AugMix& options, base::Random* random);
 
 }  // namespace qact::data

@@ -5,7 +5,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::data {
 namespace {
@@ -81,11 +81,11 @@ std::vector<Finding> check(const Opened& opened) {
     part("test", {Part::kTest});
     return out;
   }
-  for (const std::string& distortion : dataset.distortions) {
+  for (const std::string& corruption : dataset.corruptions) {
     for (int severity = 1; severity <= dataset.severities; ++severity) {
-      const std::string where = distortion + " " + std::to_string(severity);
-      if (dataset.train > 0) part("train " + where, {Part::kTrain, distortion, severity});
-      part((dataset.train > 0 ? "test " : "") + where, {Part::kTest, distortion, severity});
+      const std::string where = corruption + " " + std::to_string(severity);
+      if (dataset.train > 0) part("train " + where, {Part::kTrain, corruption, severity});
+      part((dataset.train > 0 ? "test " : "") + where, {Part::kTest, corruption, severity});
     }
   }
   return out;
@@ -97,10 +97,10 @@ void expect_counts(const Dataset& dataset, const fs::path& folder) {
   for (const Part part : {Part::kTrain, Part::kTest}) {
     const int64_t count = part == Part::kTrain ? dataset.train : dataset.test;
     if (count == 0) continue;
-    const Split split = opened.read(clean ? Which{part} : Which{part, dataset.distortions[0], 1});
+    const Split split = opened.read(clean ? Which{part} : Which{part, dataset.corruptions[0], 1});
     const Finding found = images(part == Part::kTrain ? "train" : "test", dataset, count, split);
     if (!found.good) {
-      image::fail("fetch", "expected ", found.what, ": ", found.expected, ", got ", found.found);
+      base::fail("fetch", "expected ", found.what, ": ", found.expected, ", got ", found.found);
     }
   }
 }

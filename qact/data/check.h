@@ -13,8 +13,8 @@ struct Finding {
   bool good = false;
 };
 
-// Counts, sizes, class balance, and mean and deviation where they are known. A distorted set
-// is checked in every distortion and severity.
+// Counts, sizes, class balance, and mean and deviation where they are known. A corrupted set
+// is checked in every corruption and severity.
 std::vector<Finding> check(const Opened& opened);
 
 // Throws unless the parts have their images: the quick look after a fetch.

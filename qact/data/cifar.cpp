@@ -1,10 +1,10 @@
 // CIFAR-10 and CIFAR-100 in their official binary layout.
 #include <nlohmann/json.hpp>
 
+#include "qact/base/fail.h"
 #include "qact/data/cifar_binary.h"
 #include "qact/data/file.h"
 #include "qact/data/sets.h"
-#include "qact/image/fail.h"
 
 namespace qact::data {
 namespace {
@@ -14,9 +14,9 @@ std::vector<std::string> batch_names(Part part) {
   return {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"};
 }
 
-// The npm package has a picture per batch, a row of 1,024 pixels per image, and a list of
+// The npm package has an image per batch, a row of 1,024 pixels per image, and a list of
 // labels (spelled so) per part. Becomes the official files, byte for byte.
-void convert_pictures(const fs::path& folder, Part part) {
+void convert_images(const fs::path& folder, Part part) {
   const fs::path list = folder / (part == Part::kTrain ? "train_lables.json" : "test_lables.json");
   const Blob text = map_file(list);
   const auto labels = naming(list, [&] {
@@ -26,13 +26,13 @@ void convert_pictures(const fs::path& folder, Part part) {
   for (const std::string& name : batch_names(part)) {
     const fs::path path = folder / (name + ".png");
     const Blob file = map_file(path);
-    image::Image picture = naming(path, [&] { return image::decode_png(file.bytes, 3); });
-    const size_t count = picture.size.height;
-    if (picture.size.width != 32 * 32 || first + count > labels.size()) {
-      image::fail("cifar", "expected rows of 1024 pixels and a label for each, got ",
-                  picture.size.width, " pixels and ", labels.size(), " labels: ", path.string());
+    image::Image image = naming(path, [&] { return image::decode_png(file.bytes, 3); });
+    const size_t count = image.size.height;
+    if (image.size.width != 32 * 32 || first + count > labels.size()) {
+      base::fail("cifar", "expected rows of 1024 pixels and a label for each, got ",
+                 image.size.width, " pixels and ", labels.size(), " labels: ", path.string());
     }
-    const Split batch = make_split({32, 32, 3}, 10, std::move(picture.pixels),
+    const Split batch = make_split({32, 32, 3}, 10, std::move(image.pixels),
                                    {labels.begin() + first, labels.begin() + first + count});
     write_file(folder / (name + ".bin"), make_cifar(batch));
     first += count;
@@ -40,8 +40,8 @@ void convert_pictures(const fs::path& folder, Part part) {
 }
 
 void convert_package(const fs::path& folder) {
-  convert_pictures(folder, Part::kTrain);
-  convert_pictures(folder, Part::kTest);
+  convert_images(folder, Part::kTrain);
+  convert_images(folder, Part::kTest);
   const std::vector<fs::path> files(fs::directory_iterator(folder), {});
   for (const fs::path& file : files) {
     if (file.extension() != ".bin") fs::remove_all(file);
@@ -53,7 +53,7 @@ void convert_package(const fs::path& folder) {
 Dataset cifar10() {
   Dataset out;
   out.name = "cifar10";
-  out.title = "CIFAR-10: small colour pictures";
+  out.title = "CIFAR-10: small colour images";
   out.size = {32, 32, 3};
   out.classes = 10;
   out.train = 50000;
@@ -86,7 +86,7 @@ Dataset cifar10() {
 Dataset cifar100() {
   Dataset out;
   out.name = "cifar100";
-  out.title = "CIFAR-100: small colour pictures";
+  out.title = "CIFAR-100: small colour images";
   out.size = {32, 32, 3};
   out.classes = 100;
   out.train = 50000;

@@ -1,12 +1,12 @@
 #include "qact/data/cifar_binary.h"
 
+#include "qact/base/fail.h"
 #include "qact/data/file.h"
-#include "qact/image/fail.h"
 
 namespace qact::data {
 namespace {
 
-using image::fail;
+using base::fail;
 
 constexpr image::Size kSize = {32, 32, 3};
 constexpr int kPlane = 32 * 32;

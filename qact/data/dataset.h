@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "qact/data/pictures.h"
+#include "qact/data/image_files.h"
 #include "qact/data/source.h"
 #include "qact/data/split.h"
 #include "qact/image/image.h"
@@ -20,7 +20,7 @@ struct Dataset {
   std::string name, title;
   image::Size size;
   int classes = 0;
-  int64_t train = 0, test = 0;  // images; of a distorted set, per distortion and severity
+  int64_t train = 0, test = 0;  // images; of a corrupted set, per corruption and severity
   Moments normalisation;        // that networks are trained with
   Moments moments;              // of the training images, or the test images where there are
                                 // no others; empty where nobody has published them
@@ -28,9 +28,9 @@ struct Dataset {
   std::vector<int64_t> train_balance, test_balance;
   std::vector<std::string> class_names;  // empty: none, or those that its folders have
 
-  // Distorted sets only.
-  std::string clean;  // the set that was distorted
-  std::vector<std::string> distortions;
+  // Corrupted sets only.
+  std::string clean;  // the set that was corrupted
+  std::vector<std::string> corruptions;
   int severities = 0;
 
   // Reads from the dataset's folder.

@@ -5,12 +5,12 @@
 #include <fstream>
 #include <vector>
 
-#include "qact/image/fail.h"
-#include "qact/image/regular_file.h"
+#include "qact/base/fail.h"
+#include "qact/base/regular_file.h"
 
 namespace qact::data {
 
-using image::fail;
+using base::fail;
 
 namespace {
 
@@ -33,7 +33,7 @@ void Digest::add(const void* bytes, size_t count) {
 }
 
 void Digest::add_file(const fs::path& path) {
-  image::expect_regular_file(path);
+  base::expect_regular_file(path);
   std::ifstream in(path, std::ios::binary);
   std::vector<char> buffer(1 << 20);
   while (in) {

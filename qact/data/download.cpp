@@ -4,13 +4,13 @@
 
 #include <memory>
 
+#include "qact/base/fail.h"
 #include "qact/data/digest.h"
-#include "qact/image/fail.h"
 
 namespace qact::data {
 namespace {
 
-using image::fail;
+using base::fail;
 
 constexpr int kAttempts = 3;
 constexpr long kConnectSeconds = 15;

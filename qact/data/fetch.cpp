@@ -1,18 +1,18 @@
 #include "qact/data/fetch.h"
 
+#include "qact/base/fail.h"
 #include "qact/data/archive.h"
 #include "qact/data/check.h"
 #include "qact/data/digest.h"
 #include "qact/data/fetch_lock.h"
 #include "qact/data/package.h"
-#include "qact/image/fail.h"
 
 namespace qact::data {
 namespace {
 
-using image::fail;
+using base::fail;
 
-// Pictures hardly shrink and digits do by ten; beyond this it is no dataset.
+// Images hardly shrink and digits do by ten; beyond this it is no dataset.
 int64_t most_unpacked(const fs::path& archive) {
   return (int64_t{64} << 20) + 100 * static_cast<int64_t>(fs::file_size(archive));
 }

@@ -10,12 +10,12 @@
 #include <cstring>
 #include <thread>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::data {
 namespace {
 
-using image::fail;
+using base::fail;
 
 int open_lock(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);

@@ -12,15 +12,15 @@
 #include <fstream>
 #include <utility>
 
-#include "qact/image/fail.h"
-#include "qact/image/regular_file.h"
+#include "qact/base/fail.h"
+#include "qact/base/regular_file.h"
 
 namespace qact::data {
 
-using image::fail;
+using base::fail;
 
 Blob map_file(const fs::path& path) {
-  image::expect_regular_file(path);
+  base::expect_regular_file(path);
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) fail("file", "cannot open ", path.string(), ": ", std::strerror(errno));
   const std::shared_ptr<const void> closer(nullptr, [file](const void*) { ::close(file); });

@@ -1,7 +1,7 @@
 #include "qact/data/frost.h"
 
+#include "qact/base/fail.h"
 #include "qact/data/digest.h"
-#include "qact/image/fail.h"
 
 namespace qact::data {
 namespace {
@@ -34,14 +34,14 @@ Wanted frost_textures() {
 fs::path official_frost(const fs::path& data_folder) {
   const fs::path folder = data_folder / frost_textures().name;
   if (!fs::is_directory(folder)) {
-    image::fail("frost", "expected the official textures in ", folder.string(),
-                ", got nothing there: `qact data fetch frost` gets them");
+    base::fail("frost", "expected the official textures in ", folder.string(),
+               ", got nothing there: `qact data fetch frost` gets them");
   }
   try {
     expect_official(folder);
   } catch (const std::exception& error) {
-    image::fail("frost", "expected the official textures in ", folder.string(), ", got others (",
-                error.what(), "): remove the folder, and `qact data fetch frost` gets them");
+    base::fail("frost", "expected the official textures in ", folder.string(), ", got others (",
+               error.what(), "): remove the folder, and `qact data fetch frost` gets them");
   }
   return folder;
 }

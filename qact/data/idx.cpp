@@ -1,10 +1,10 @@
 #include "qact/data/idx.h"
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::data {
 
-using image::fail;
+using base::fail;
 
 namespace {
 
@@ -103,8 +103,8 @@ Split read_idx(const fs::path& folder, Part part, int classes) {
   const std::string prefix = part == Part::kTrain ? "train" : "t10k";
   const fs::path images = plain_or_packed(folder / (prefix + "-images-idx3-ubyte"));
   const fs::path labels = plain_or_packed(folder / (prefix + "-labels-idx1-ubyte"));
-  const Blob pictures = read_plain_or_packed(images), numbers = read_plain_or_packed(labels);
-  Split out = naming(images, [&] { return idx_images(pictures); });
+  const Blob pixels = read_plain_or_packed(images), numbers = read_plain_or_packed(labels);
+  Split out = naming(images, [&] { return idx_images(pixels); });
   out.labels = naming(labels, [&] { return idx_labels(numbers.bytes); });
   out.classes = classes > 0 ? classes : classes_of(out.labels);
   naming(labels, [&] { check_labels(out); });

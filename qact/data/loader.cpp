@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "qact/base/fail.h"
 #include "qact/data/augment.h"
-#include "qact/image/fail.h"
 
 namespace qact::data {
 
-using image::fail;
+using base::fail;
 
-Loader::Loader(Split split, LoaderOptions options, std::vector<Batch> slots)
+Loader::Loader(Split split, LoaderOptions options, std::vector<BatchSlot> slots)
     : split_(std::move(split)), options_(std::move(options)), slots_(std::move(slots)) {
   if (options_.batch_size < 1) {
     fail("loader", "expected a batch of 1 or more, got ", options_.batch_size);
@@ -53,7 +53,7 @@ std::vector<int64_t> Loader::own_order(int64_t epoch) const {
   std::vector<int64_t> order(split_.count());
   std::iota(order.begin(), order.end(), 0);
   if (options_.shuffle) {
-    core::Random random(options_.seed, core::Stream::order, epoch);
+    base::Random random(options_.seed, base::Stream::order, epoch);
     for (int64_t i = split_.count() - 1; i > 0; --i) {
       std::swap(order[i], order[static_cast<int64_t>(random.uniform() * (i + 1))]);
     }
@@ -79,7 +79,7 @@ void Loader::start(int64_t epoch, std::vector<int64_t> order, int64_t first) {
   for (int i = 0; i < options_.workers; ++i) workers_.emplace_back([this] { work(); });
 }
 
-// Batch b goes to slot b mod slots, once the batch that was there before is given back.
+// BatchSlot b goes to slot b mod slots, once the batch that was there before is given back.
 void Loader::work() {
   const auto slots = static_cast<int64_t>(slots_.size());
   std::unique_lock lock(lock_);
@@ -102,7 +102,7 @@ void Loader::work() {
   }
 }
 
-const Batch* Loader::next() {
+const BatchSlot* Loader::next() {
   if (next_to_give_ >= batches()) return nullptr;
   const auto slot = static_cast<size_t>(next_to_give_) % slots_.size();
   if (options_.workers == 0) {
@@ -118,7 +118,7 @@ const Batch* Loader::next() {
   return &slots_[slot];
 }
 
-void Loader::fill(int64_t batch, Batch* slot) const {
+void Loader::fill(int64_t batch, BatchSlot* slot) const {
   const int64_t first = first_of(batch);
   slot->count = first_of(batch + 1) - first;
   const int64_t values = split_.size.values();
@@ -133,15 +133,15 @@ void Loader::fill(int64_t batch, Batch* slot) const {
 // The randomness of an image: of (seed, epoch, image, view) alone. The views share their crop
 // and flip, and the first of three is clean.
 void Loader::write_image(int64_t index, int view, float* out) const {
-  core::Random random(options_.seed, core::Stream::augmentation, epoch_, index);
+  base::Random random(options_.seed, base::Stream::augmentation, epoch_, index);
   const Augmentation& how = options_.augmentation;
-  const Placement placement = draw_placement(how, &random);
+  const CropFlip placement = draw_placement(how, &random);
   const uint8_t* pixels = split_.image(index);
   if (!how.mix || (options_.views > 1 && view == 0)) {
     write_normalised(pixels, split_.size, placement, normalised_, out);
     return;
   }
-  core::Random of_view(options_.seed, core::Stream::augmix, epoch_, index, view);
+  base::Random of_view(options_.seed, base::Stream::augmix, epoch_, index, view);
   const auto chains = augmix(place(pixels, split_.size, placement), how.augmix, &of_view);
   write_mixed(chains, normalised_, out);
 }

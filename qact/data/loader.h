@@ -37,7 +37,7 @@ struct LoaderOptions {
 
 // Memory of the caller's (pinned, where a GPU wants it), with room for `batch_size` labels
 // and views x `batch_size` images; filled view by view, each image planes first (NCHW).
-struct Batch {
+struct BatchSlot {
   float* images = nullptr;
   int64_t* labels = nullptr;
   int64_t count = 0;  // images in each view
@@ -47,7 +47,7 @@ class Loader {
  public:
   // A worker fills one slot at a time, and one is in the caller's hands: workers + 1 slots
   // keep all busy.
-  Loader(Split split, LoaderOptions options, std::vector<Batch> slots);
+  Loader(Split split, LoaderOptions options, std::vector<BatchSlot> slots);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -61,19 +61,19 @@ class Loader {
   void start(int64_t epoch, std::vector<int64_t> order, int64_t first = 0);
   // The next batch in order, or null at the epoch's end. It is valid until the next call. An
   // error of a worker is thrown here.
-  const Batch* next();
+  const BatchSlot* next();
 
  private:
   std::vector<int64_t> own_order(int64_t epoch) const;
   int64_t first_of(int64_t batch) const;  // image, by its place in the order
   void work();
   void stop();
-  void fill(int64_t batch, Batch* slot) const;
+  void fill(int64_t batch, BatchSlot* slot) const;
   void write_image(int64_t index, int view, float* out) const;
 
   const Split split_;
   const LoaderOptions options_;
-  std::vector<Batch> slots_;
+  std::vector<BatchSlot> slots_;
   std::vector<float> normalised_;  // of each channel and byte
   int64_t epoch_ = 0;
   std::vector<int64_t> order_;

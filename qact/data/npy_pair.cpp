@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::data {
 namespace {
 
+using base::fail;
 using image::ArrayHeader;
-using image::fail;
 
 template <class Number>
 std::vector<int64_t> widen(image::Bytes bytes, int64_t count) {
@@ -62,8 +62,8 @@ Split npy_images(const Blob& file) {
 }
 
 Split read_npy_pair(const fs::path& images, const fs::path& labels, int classes) {
-  const Blob pictures = map_file(images), numbers = map_file(labels);
-  Split out = naming(images, [&] { return npy_images(pictures); });
+  const Blob pixels = map_file(images), numbers = map_file(labels);
+  Split out = naming(images, [&] { return npy_images(pixels); });
   out.labels = naming(labels, [&] { return npy_labels(numbers.bytes); });
   out.classes = classes;
   if (classes == 0) out.classes = classes_of(out.labels);

@@ -11,14 +11,14 @@
 #include <fstream>
 #include <thread>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 extern char** environ;
 
 namespace qact::data {
 namespace {
 
-using image::fail;
+using base::fail;
 
 // What npm, apt-get and pip mark as errors; the last line where they mark none.
 std::string complaints(const fs::path& output) {

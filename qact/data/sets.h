@@ -16,9 +16,9 @@ Dataset cifar100_c();
 Dataset tiny_imagenet_c();
 Dataset mnist_c();
 
-// The 15 distortions of the benchmark and the 4 held out for tuning, in the published order.
-std::vector<std::string> benchmark_distortions();
-std::vector<std::string> extra_distortions();
+// The 15 corruptions of the benchmark and the 4 held out for tuning, in the published order.
+std::vector<std::string> benchmark_corruptions();
+std::vector<std::string> extra_corruptions();
 
 // Four files as MNIST's, below one address, with their MD5 sums in the order train images,
 // train labels, test images, test labels.

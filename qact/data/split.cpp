@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::data {
 
-using image::fail;
+using base::fail;
 
 Split Split::slice(int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first + count > this->count()) {

@@ -13,10 +13,10 @@ namespace qact::data {
 
 enum class Part { kTrain, kTest };
 
-// What to read of a dataset. A clean one has the distortion "none" at severity 0.
+// What to read of a dataset. A clean one has the corruption "none" at severity 0.
 struct Which {
   Part part = Part::kTrain;
-  std::string distortion = "none";
+  std::string corruption = "none";
   int severity = 0;
 };
 

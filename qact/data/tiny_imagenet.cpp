@@ -3,14 +3,14 @@
 #include <map>
 #include <sstream>
 
+#include "qact/base/fail.h"
 #include "qact/data/file.h"
 #include "qact/data/sets.h"
-#include "qact/image/fail.h"
 
 namespace qact::data {
 namespace {
 
-using image::fail;
+using base::fail;
 
 constexpr int kClasses = 200;
 
@@ -18,12 +18,12 @@ fs::path root(const fs::path& folder) {
   return fs::exists(folder / "tiny-imagenet-200") ? folder / "tiny-imagenet-200" : folder;
 }
 
-ClassFolders training_pictures(const fs::path& folder) {
+ClassFolders training_images(const fs::path& folder) {
   return list_class_folders(folder / "train", "images");
 }
 
 // Lines of: file, class, box; separated by tabs.
-ClassFolders validation_pictures(const fs::path& folder) {
+ClassFolders validation_images(const fs::path& folder) {
   std::map<std::string, int64_t> label_of;
   for (const auto& entry : fs::directory_iterator(folder / "train")) {
     if (entry.is_directory()) label_of[entry.path().filename().string()] = 0;
@@ -46,9 +46,9 @@ ClassFolders validation_pictures(const fs::path& folder) {
                            : label_of.find(line.substr(first + 1, second - first - 1));
     if (label == label_of.end() || name.find('/') != name.npos) {
       fail("tiny-imagenet", "expected a file's name and one of ", label_of.size(),
-           " classes, got another line ", out.pictures.size() + 1, " in ", list.string());
+           " classes, got another line ", out.images.size() + 1, " in ", list.string());
     }
-    out.pictures.push_back({folder / "val" / "images" / name, label->second});
+    out.images.push_back({folder / "val" / "images" / name, label->second});
   }
   return out;
 }
@@ -59,7 +59,7 @@ Dataset tiny_imagenet() {
   const std::string md5 = "md5:90528d7ca1a48142e341f4ef8d21d0de";
   Dataset out;
   out.name = "tiny-imagenet";
-  out.title = "Tiny-ImageNet: colour pictures of 200 classes";
+  out.title = "Tiny-ImageNet: colour images of 200 classes";
   out.size = {64, 64, 3};
   out.classes = kClasses;
   out.train = 100000;
@@ -69,13 +69,13 @@ Dataset tiny_imagenet() {
   out.moments = {{0.480237, 0.448067, 0.397504}, {0.276436, 0.268863, 0.281590}};
   out.read = [](const fs::path& folder, const Which& which) {
     expect_folder(root(folder) / "train");
-    const ClassFolders found = which.part == Part::kTrain ? training_pictures(root(folder))
-                                                          : validation_pictures(root(folder));
+    const ClassFolders found = which.part == Part::kTrain ? training_images(root(folder))
+                                                          : validation_images(root(folder));
     if (found.classes.size() != kClasses) {
       fail("tiny-imagenet", "expected ", kClasses, " classes, got ", found.classes.size(), " in ",
            (root(folder) / "train").string());
     }
-    Split out = read_pictures(found.pictures, kClasses, {});
+    Split out = read_image_files(found.images, kClasses, {});
     out.class_names = found.classes;
     return out;
   };

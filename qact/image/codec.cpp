@@ -1,12 +1,14 @@
 #include "qact/image/codec.h"
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::image {
 
+using base::fail;
+
 void check_pixels(std::string_view format, int64_t width, int64_t height) {
   if (width * height <= kMostPixels) return;
-  fail(format, "expected a picture of at most ", kMostPixels, " pixels, got ", width, "x", height,
+  fail(format, "expected an image of at most ", kMostPixels, " pixels, got ", width, "x", height,
        ", which are ", width * height);
 }
 
@@ -16,18 +18,18 @@ namespace {
 bool is_png(Bytes bytes) {
   if (bytes.size() >= 4 && bytes[0] == 0x89 && bytes[1] == 'P') return true;
   if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8) return false;
-  if (bytes.empty()) fail("picture", "expected a PNG or JPEG file, got an empty one");
-  fail("picture", "expected a PNG or JPEG file, got one that starts with byte ",
+  if (bytes.empty()) fail("image", "expected a PNG or JPEG file, got an empty one");
+  fail("image", "expected a PNG or JPEG file, got one that starts with byte ",
        static_cast<int>(bytes[0]));
 }
 
 }  // namespace
 
-Image decode_picture(Bytes bytes, int channels) {
+Image decode_image(Bytes bytes, int channels) {
   return is_png(bytes) ? decode_png(bytes, channels) : decode_jpeg(bytes, channels);
 }
 
-Image decode_picture_grey(Bytes bytes) {
+Image decode_image_grey(Bytes bytes) {
   return is_png(bytes) ? decode_png_grey(bytes) : decode_jpeg_grey(bytes);
 }
 

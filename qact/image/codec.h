@@ -15,28 +15,28 @@ namespace qact::image {
 
 using Bytes = std::span<const uint8_t>;
 
-// More pixels than this in one picture is a bomb, not a picture.
+// More pixels than this in one image is a bomb, not an image.
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;
 // Throws where it has more; `format` names who refuses.
 void check_pixels(std::string_view format, int64_t width, int64_t height);
 
 // channels: 1 or 3 converts to grey or RGB; 0 keeps grey as grey and all else as RGB.
 Image decode_png(Bytes bytes, int channels = 0);
-std::vector<uint8_t> encode_png(const Image& picture);
+std::vector<uint8_t> encode_png(const Image& image);
 
 Image decode_jpeg(Bytes bytes, int channels = 0);
 // As Pillow saves: 4:2:0 chroma for RGB, the slow integer transform; `optimise` makes
 // the Huffman tables fit (smaller, the same pixels).
-std::vector<uint8_t> encode_jpeg(const Image& picture, int quality, bool optimise = false);
+std::vector<uint8_t> encode_jpeg(const Image& image, int quality, bool optimise = false);
 
 // By the first bytes: PNG or JPEG.
-Image decode_picture(Bytes bytes, int channels = 0);
+Image decode_image(Bytes bytes, int channels = 0);
 
 // Grey as the decoders themselves make it, which is what OpenCV's imread(path, 0) gives: libpng's
 // luma, in linear light where the file says its gamma, and the Y of a JPEG.
 Image decode_png_grey(Bytes bytes);
 Image decode_jpeg_grey(Bytes bytes);
-Image decode_picture_grey(Bytes bytes);
+Image decode_image_grey(Bytes bytes);
 
 // numpy's .npy, version 1 to 3, C order, little-endian or single bytes.
 struct ArrayHeader {

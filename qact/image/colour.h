@@ -11,6 +11,6 @@ inline uint8_t luma(const uint8_t* rgb) {
 }
 
 // channels: 1 or 3, or 0 for as it is.
-Image with_channels(Image picture, int channels);
+Image with_channels(Image image, int channels);
 
 }  // namespace qact::image

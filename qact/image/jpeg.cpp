@@ -10,15 +10,18 @@
 #include <cstring>
 #include <memory>
 
+#include "qact/base/fail.h"
 #include "qact/image/codec.h"
 #include "qact/image/colour.h"
-#include "qact/image/fail.h"
 
 namespace qact::image {
+
+using base::fail;
+
 namespace {
 
 // A block of 8 x 8 takes a bit or more, and chroma may be quartered: more pixels in a byte
-// than this is a bomb. So is a picture of more scans.
+// than this is a bomb. So is an image of more scans.
 constexpr int64_t kMostPixelsPerByte = 1024;
 constexpr int kMostScans = 100;
 
@@ -49,7 +52,7 @@ void on_message(j_common_ptr state, int level) {
 
 void on_progress(j_common_ptr state) {
   if (reinterpret_cast<j_decompress_ptr>(state)->input_scan_number > kMostScans) {
-    give_up(state, "more scans than a picture has");
+    give_up(state, "more scans than an image has");
   }
 }
 
@@ -95,11 +98,11 @@ bool read_header(Reader* reader, Bytes bytes, bool grey, Size* size) {
   return true;
 }
 
-bool read_pixels(Reader* reader, Image* picture) {
+bool read_pixels(Reader* reader, Image* image) {
   jpeg_decompress_struct* state = &reader->state;
   if (setjmp(reader->errors.jump)) return false;
   while (state->output_scanline < state->output_height) {
-    JSAMPROW row = picture->row(state->output_scanline);
+    JSAMPROW row = image->row(state->output_scanline);
     jpeg_read_scanlines(state, &row, 1);
   }
   jpeg_finish_decompress(state);
@@ -135,20 +138,20 @@ struct Writer {
   unsigned long count = 0;
 };
 
-bool write_picture(Writer* writer, const Image& picture, int quality, bool optimise) {
+bool write_image(Writer* writer, const Image& image, int quality, bool optimise) {
   jpeg_compress_struct* state = &writer->state;
   if (setjmp(writer->errors.jump)) return false;
   jpeg_mem_dest(state, &writer->bytes, &writer->count);
-  state->image_width = picture.size.width;
-  state->image_height = picture.size.height;
-  state->input_components = picture.size.channels;
-  state->in_color_space = picture.size.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  state->image_width = image.size.width;
+  state->image_height = image.size.height;
+  state->input_components = image.size.channels;
+  state->in_color_space = image.size.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_set_defaults(state);
   jpeg_set_quality(state, quality, TRUE);
   state->optimize_coding = optimise;
   jpeg_start_compress(state, TRUE);
   while (state->next_scanline < state->image_height) {
-    JSAMPROW row = const_cast<uint8_t*>(picture.row(state->next_scanline));
+    JSAMPROW row = const_cast<uint8_t*>(image.row(state->next_scanline));
     jpeg_write_scanlines(state, &row, 1);
   }
   jpeg_finish_compress(state);
@@ -159,14 +162,14 @@ Image decode(Bytes bytes, bool grey) {
   Reader reader;
   Size size;
   if (!read_header(&reader, bytes, grey, &size)) {
-    fail("jpeg", "expected a JPEG picture, got: ", reader.errors.message);
+    fail("jpeg", "expected a JPEG image, got: ", reader.errors.message);
   }
-  Image picture(size);
-  if (!read_pixels(&reader, &picture)) {
-    fail("jpeg", "expected a JPEG picture of ", size.width, "x", size.height,
+  Image image(size);
+  if (!read_pixels(&reader, &image)) {
+    fail("jpeg", "expected a JPEG image of ", size.width, "x", size.height,
          ", got: ", reader.errors.message);
   }
-  return size.channels == 4 ? from_inks(picture) : picture;
+  return size.channels == 4 ? from_inks(image) : image;
 }
 
 }  // namespace
@@ -177,11 +180,11 @@ Image decode_jpeg(Bytes bytes, int channels) {
 
 Image decode_jpeg_grey(Bytes bytes) { return with_channels(decode(bytes, true), 1); }
 
-std::vector<uint8_t> encode_jpeg(const Image& picture, int quality, bool optimise) {
+std::vector<uint8_t> encode_jpeg(const Image& image, int quality, bool optimise) {
   Writer writer;
-  if (!write_picture(&writer, picture, quality, optimise)) {
-    fail("jpeg", "cannot write a picture of ", picture.size.width, "x", picture.size.height, "x",
-         picture.size.channels, ": ", writer.errors.message);
+  if (!write_image(&writer, image, quality, optimise)) {
+    fail("jpeg", "cannot write an image of ", image.size.width, "x", image.size.height, "x",
+         image.size.channels, ": ", writer.errors.message);
   }
   return {writer.bytes, writer.bytes + writer.count};
 }

@@ -4,10 +4,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "qact/base/fail.h"
 #include "qact/image/codec.h"
-#include "qact/image/fail.h"
 
 namespace qact::image {
+
+using base::fail;
+
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";

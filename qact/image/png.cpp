@@ -4,11 +4,14 @@
 
 #include <cstring>
 
+#include "qact/base/fail.h"
 #include "qact/image/codec.h"
 #include "qact/image/colour.h"
-#include "qact/image/fail.h"
 
 namespace qact::image {
+
+using base::fail;
+
 namespace {
 
 // Deflate makes at most 1032 bytes of one.
@@ -75,8 +78,8 @@ void append_bytes(png_structp png, png_bytep bytes, size_t count) {
 
 void flush_nothing(png_structp) {}
 
-bool write_picture(png_structp png, png_infop info, Size size, png_bytepp rows,
-                   std::vector<uint8_t>* out) {
+bool write_image(png_structp png, png_infop info, Size size, png_bytepp rows,
+                 std::vector<uint8_t>* out) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_write_fn(png, out, append_bytes, flush_nothing);
   png_set_IHDR(png, info, size.width, size.height, 8,
@@ -106,9 +109,9 @@ struct Writer {
   png_infop info;
 };
 
-std::vector<png_bytep> row_pointers(Image* picture) {
-  std::vector<png_bytep> rows(picture->size.height);
-  for (int y = 0; y < picture->size.height; ++y) rows[y] = picture->row(y);
+std::vector<png_bytep> row_pointers(Image* image) {
+  std::vector<png_bytep> rows(image->size.height);
+  for (int y = 0; y < image->size.height; ++y) rows[y] = image->row(y);
   return rows;
 }
 
@@ -117,15 +120,15 @@ Image decode(Bytes bytes, bool grey) {
   Reader reader(source.message);
   Size size;
   if (!read_header(reader.png, reader.info, &source, grey, &size)) {
-    fail("png", "expected a PNG picture, got: ", source.message);
+    fail("png", "expected a PNG image, got: ", source.message);
   }
-  Image picture(size);
-  std::vector<png_bytep> rows = row_pointers(&picture);
+  Image image(size);
+  std::vector<png_bytep> rows = row_pointers(&image);
   if (!read_pixels(reader.png, reader.info, rows.data())) {
-    fail("png", "expected a PNG picture of ", size.width, "x", size.height,
+    fail("png", "expected a PNG image of ", size.width, "x", size.height,
          ", got: ", source.message);
   }
-  return picture;
+  return image;
 }
 
 }  // namespace
@@ -136,15 +139,15 @@ Image decode_png(Bytes bytes, int channels) {
 
 Image decode_png_grey(Bytes bytes) { return decode(bytes, true); }
 
-std::vector<uint8_t> encode_png(const Image& picture) {
+std::vector<uint8_t> encode_png(const Image& image) {
   char message[sizeof(Source::message)] = {};
   Writer writer(message);
-  Image copy = picture;  // libpng's rows are not const
+  Image copy = image;  // libpng's rows are not const
   std::vector<png_bytep> rows = row_pointers(&copy);
   std::vector<uint8_t> out;
-  if (!write_picture(writer.png, writer.info, picture.size, rows.data(), &out)) {
-    fail("png", "cannot write a picture of ", picture.size.width, "x", picture.size.height, "x",
-         picture.size.channels, ": ", message);
+  if (!write_image(writer.png, writer.info, image.size, rows.data(), &out)) {
+    fail("png", "cannot write an image of ", image.size.width, "x", image.size.height, "x",
+         image.size.channels, ": ", message);
   }
   return out;
 }

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <vector>
 
-#include "qact/image/fail.h"
+#include "qact/base/fail.h"
 
 namespace qact::image {
+
+using base::fail;
+
 namespace {
 
 constexpr int kFraction = 22;  // bits
@@ -48,18 +51,17 @@ uint8_t weigh(const Taps& taps, const uint8_t* from, int64_t step) {
 
 }  // namespace
 
-Image resize_bilinear(const Image& picture, int height, int width) {
-  const int channels = picture.size.channels;
-  const std::vector<Taps> across = triangle(picture.size.width, width);
-  Image narrow({picture.size.height, width, channels});
+Image resize_bilinear(const Image& image, int height, int width) {
+  const int channels = image.size.channels;
+  const std::vector<Taps> across = triangle(image.size.width, width);
+  Image narrow({image.size.height, width, channels});
   for (int y = 0; y < narrow.size.height; ++y) {
     for (int i = 0; i < width * channels; ++i) {
       const Taps& taps = across[i / channels];
-      narrow.row(y)[i] =
-          weigh(taps, picture.row(y) + taps.first * channels + i % channels, channels);
+      narrow.row(y)[i] = weigh(taps, image.row(y) + taps.first * channels + i % channels, channels);
     }
   }
-  const std::vector<Taps> down = triangle(picture.size.height, height);
+  const std::vector<Taps> down = triangle(image.size.height, height);
   Image out({height, width, channels});
   for (int y = 0; y < height; ++y) {
     for (int i = 0; i < width * channels; ++i) {
@@ -69,27 +71,27 @@ Image resize_bilinear(const Image& picture, int height, int width) {
   return out;
 }
 
-Image resize_shorter(const Image& picture, int side) {
-  const auto [height, width, channels] = picture.size;
-  if (std::min(height, width) == side) return picture;
+Image resize_shorter(const Image& image, int side) {
+  const auto [height, width, channels] = image.size;
+  if (std::min(height, width) == side) return image;
   const auto other = [side](int64_t longer, int shorter) {
     return static_cast<int>(side * longer / shorter);
   };
-  return height <= width ? resize_bilinear(picture, side, other(width, height))
-                         : resize_bilinear(picture, other(height, width), side);
+  return height <= width ? resize_bilinear(image, side, other(width, height))
+                         : resize_bilinear(image, other(height, width), side);
 }
 
-Image crop_middle(const Image& picture, int height, int width) {
-  if (picture.size.height < height || picture.size.width < width) {
-    fail("crop", "expected a picture of at least ", height, "x", width, ", got ",
-         picture.size.height, "x", picture.size.width);
+Image crop_middle(const Image& image, int height, int width) {
+  if (image.size.height < height || image.size.width < width) {
+    fail("crop", "expected an image of at least ", height, "x", width, ", got ", image.size.height,
+         "x", image.size.width);
   }
   // Halves to even, as torchvision rounds.
-  const int top = static_cast<int>(std::nearbyint((picture.size.height - height) / 2.0));
-  const int left = static_cast<int>(std::nearbyint((picture.size.width - width) / 2.0));
-  Image out({height, width, picture.size.channels});
+  const int top = static_cast<int>(std::nearbyint((image.size.height - height) / 2.0));
+  const int left = static_cast<int>(std::nearbyint((image.size.width - width) / 2.0));
+  Image out({height, width, image.size.channels});
   for (int y = 0; y < height; ++y) {
-    std::copy_n(picture.row(top + y) + left * picture.size.channels, width * picture.size.channels,
+    std::copy_n(image.row(top + y) + left * image.size.channels, width * image.size.channels,
                 out.row(y));
   }
   return out;

@@ -6,11 +6,11 @@
 
 namespace qact::image {
 
-Image resize_bilinear(const Image& picture, int height, int width);
+Image resize_bilinear(const Image& image, int height, int width);
 
 // The shorter side becomes `side`, the other follows.
-Image resize_shorter(const Image& picture, int side);
+Image resize_shorter(const Image& image, int side);
 
-Image crop_middle(const Image& picture, int height, int width);
+Image crop_middle(const Image& image, int height, int width);
 
 }  // namespace qact::image

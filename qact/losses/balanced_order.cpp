@@ -14,14 +14,14 @@ class Deck {
  public:
   explicit Deck(std::vector<int64_t> items) : items_(std::move(items)), next_(items_.size()) {}
 
-  std::span<const int64_t> deal(size_t count, core::Random& random) {
+  std::span<const int64_t> deal(size_t count, base::Random& random) {
     if (next_ + count > items_.size()) shuffle(random);
     next_ += count;
     return std::span(items_).subspan(next_ - count, count);
   }
 
  private:
-  void shuffle(core::Random& random) {
+  void shuffle(base::Random& random) {
     for (size_t i = items_.size(); i > 1; --i) {
       std::swap(items_[i - 1], items_[static_cast<size_t>(random.uniform() * i)]);
     }
@@ -56,7 +56,7 @@ std::vector<Deck> decks_by_class(std::span<const int64_t> labels, int64_t least)
 }  // namespace
 
 std::vector<int64_t> balanced_order(std::span<const int64_t> labels, int64_t classes_per_batch,
-                                    int64_t samples_per_class, core::Random random) {
+                                    int64_t samples_per_class, base::Random random) {
   if (classes_per_batch < 1 || samples_per_class < 1) {
     throw std::invalid_argument("[balanced_order] expected at least 1 class and 1 sample, got " +
                                 std::to_string(classes_per_batch) + " and " +

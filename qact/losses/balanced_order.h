@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::losses {
 
@@ -16,6 +16,6 @@ namespace qact::losses {
 // batch, and a few may be missing. Labels are whatever numbers name the classes. Throws where
 // there are too few classes, or samples of one.
 std::vector<int64_t> balanced_order(std::span<const int64_t> labels, int64_t classes_per_batch,
-                                    int64_t samples_per_class, core::Random random);
+                                    int64_t samples_per_class, base::Random random);
 
 }  // namespace qact::losses

@@ -7,31 +7,31 @@
 #include <string>
 #include <vector>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::losses {
 
-struct Batch {
+struct LossInput {
   at::Tensor embedding;  // (B, features)
   at::Tensor logits;     // (B, classes)
   at::Tensor labels;     // (B) int64
 };
 
-struct Options {
+struct LossOptions {
   double margin = 1.0;  // of the triplet losses
   int64_t seeds = 1;    // per class, of the watershed loss
 };
 
 struct Loss {
   // A scalar to differentiate, in float or double. What is random comes from `random` alone.
-  std::function<at::Tensor(const Batch& batch, core::Random& random)> value;
+  std::function<at::Tensor(const LossInput& batch, base::Random& random)> value;
   // Compares samples of the batch with each other, so every class in it needs several.
   bool balanced;
 };
 
 // cross-entropy, triplet, triplet-hard or watershed. Throws for any other name, listing those
 // that exist.
-Loss make(const std::string& name, const Options& options = {});
+Loss make(const std::string& name, const LossOptions& options = {});
 
 std::vector<std::string> names();
 

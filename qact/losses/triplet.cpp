@@ -10,14 +10,14 @@
 namespace qact::losses {
 namespace {
 
-int64_t below(core::Random& random, size_t count) {
+int64_t below(base::Random& random, size_t count) {
   return static_cast<int64_t>(random.uniform() * static_cast<double>(count));
 }
 
 }  // namespace
 
 at::Tensor random_triplet(const at::Tensor& embedding, const at::Tensor& labels, double margin,
-                          core::Random& random) {
+                          base::Random& random) {
   const at::Tensor on_cpu = labels.cpu().contiguous();
   const int64_t* y = on_cpu.const_data_ptr<int64_t>();
   const int64_t n = on_cpu.numel();

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::losses {
 
@@ -13,7 +13,7 @@ namespace qact::losses {
 
 // Both partners drawn uniformly. Reads the labels on the CPU.
 at::Tensor random_triplet(const at::Tensor& embedding, const at::Tensor& labels, double margin,
-                          core::Random& random);
+                          base::Random& random);
 
 // The farthest of the same class, the nearest of the others.
 at::Tensor hard_triplet(const at::Tensor& embedding, const at::Tensor& labels, double margin);

@@ -33,7 +33,7 @@ Present present_classes(const at::Tensor& labels) {
 
 // (B, classes) on the CPU: the sample that stands for each class, -1 where there is none.
 at::Tensor nearest_of(const at::Tensor& embedding, const Present& present, int64_t seeds,
-                      core::Random& random) {
+                      base::Random& random) {
   const at::Tensor matrix = pairwise_distances(embedding).to(at::kFloat).cpu().contiguous();
   const Distances distances{matrix.const_data_ptr<float>(), matrix.size(0)};
   const auto flooded = flood(distances, present.labels, draw_seeds(present.labels, seeds, random));
@@ -44,7 +44,7 @@ at::Tensor nearest_of(const at::Tensor& embedding, const Present& present, int64
 }  // namespace
 
 at::Tensor watershed(const at::Tensor& embedding, const at::Tensor& labels, int64_t seeds,
-                     core::Random& random) {
+                     base::Random& random) {
   const Present present = present_classes(labels);
   const at::Tensor nearest = nearest_of(embedding, present, seeds, random).to(embedding.device());
   const at::Tensor target = at::tensor(present.labels, at::kLong).to(embedding.device());

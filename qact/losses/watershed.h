@@ -15,11 +15,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::losses {
 
 at::Tensor watershed(const at::Tensor& embedding, const at::Tensor& labels, int64_t seeds,
-                     core::Random& random);
+                     base::Random& random);
 
 }  // namespace qact::losses

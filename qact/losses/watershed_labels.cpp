@@ -8,7 +8,7 @@
 namespace qact::losses {
 
 std::vector<int64_t> draw_seeds(std::span<const int64_t> labels, int64_t seeds,
-                                core::Random& random) {
+                                base::Random& random) {
   std::map<int64_t, std::vector<int64_t>> members;
   for (size_t i = 0; i < labels.size(); ++i) {
     members[labels[i]].push_back(static_cast<int64_t>(i));

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::losses {
 
@@ -20,7 +20,7 @@ struct Distances {
 
 // Up to `seeds` distinct samples of each class, drawn uniformly; in ascending order.
 std::vector<int64_t> draw_seeds(std::span<const int64_t> labels, int64_t seeds,
-                                core::Random& random);
+                                base::Random& random);
 
 // Prim's algorithm from all seeds at once: the unlabelled sample nearest to any labelled one
 // takes that one's label, until all have one. Ties go to the smaller index, of the sample and

@@ -24,7 +24,7 @@ double relative_corruption_error(const std::vector<std::vector<double>>& error, 
                                  std::span<const double> reference, double reference_clean) {
   if (error.size() != reference.size()) {
     throw std::invalid_argument("[mean_corruption_error] expected a reference error for each of " +
-                                std::to_string(error.size()) + " distortions, got " +
+                                std::to_string(error.size()) + " corruptions, got " +
                                 std::to_string(reference.size()));
   }
   std::vector<double> ratios;

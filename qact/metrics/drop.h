@@ -1,4 +1,4 @@
-// What distortions cost, against a reference network, as on ImageNet-C. Means of rows, drops among
+// What corruptions cost, against a reference network, as on ImageNet-C. Means of rows, drops among
 // them, are in results/curve.h.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace qact::metrics {
 
-// error[d][s - 1] of distortion d at severity s: each distortion's summed error over the reference
-// network's, then the mean over distortions. reference[d] is the reference's mean error; the
+// error[d][s - 1] of corruption d at severity s: each corruption's summed error over the reference
+// network's, then the mean over corruptions. reference[d] is the reference's mean error; the
 // relative one takes both errors above their clean ones.
 double mean_corruption_error(const std::vector<std::vector<double>>& error,
                              std::span<const double> reference);

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "qact/image/parallel.h"
+#include "qact/base/parallel.h"
 
 namespace qact::metrics {
 namespace {
 
-using image::parallel_for;
+using base::parallel_for;
 
 constexpr int kSteps = 100;
 constexpr double kTolerance = 1e-5;  // of the entropy

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <random>
 
-#include "qact/image/parallel.h"
+#include "qact/base/parallel.h"
 
 namespace qact::metrics {
 namespace {
 
-using image::parallel_for;
+using base::parallel_for;
 
 constexpr int kRounds = 60;  // of orthogonal iteration
 

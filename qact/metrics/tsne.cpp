@@ -6,14 +6,14 @@
 #include <stdexcept>
 #include <string>
 
-#include "qact/image/parallel.h"
+#include "qact/base/parallel.h"
 #include "qact/metrics/neighbour_probabilities.h"
 #include "qact/metrics/principal_components.h"
 
 namespace qact::metrics {
 namespace {
 
-using image::parallel_for;
+using base::parallel_for;
 
 // As is usual: attraction is exaggerated while the clusters form, with little momentum.
 struct Phase {

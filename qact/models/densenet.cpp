@@ -22,7 +22,7 @@ constexpr int64_t kDenseStages = std::size(kBlocks);
 
 class Bottleneck : public Block {
  public:
-  Bottleneck(int64_t in, int64_t stage, const Options& options, const Sites& sites)
+  Bottleneck(int64_t in, int64_t stage, const NetworkOptions& options, const Sites& sites)
       : bn1_(add(*this, "bn1", make_norm(options.norm, in))),
         outer_(add(*this, "outer_activation", sites.trunk(in, stage))),
         conv1_(register_module("conv1", convolution(in, 4 * kGrowth, 1))),
@@ -44,7 +44,7 @@ class Bottleneck : public Block {
 
 class Transition : public Block {
  public:
-  Transition(int64_t in, int64_t stage, const Options& options, const Sites& sites)
+  Transition(int64_t in, int64_t stage, const NetworkOptions& options, const Sites& sites)
       : bn_(add(*this, "bn", make_norm(options.norm, in))),
         activation_(add(*this, "activation", sites.trunk(in, stage))),
         conv_(register_module("conv", convolution(in, in / 2, 1))) {}
@@ -60,7 +60,7 @@ class Transition : public Block {
 
 class DenseNet : public Network {
  public:
-  DenseNet(const Options& options, const Sites& sites)
+  DenseNet(const NetworkOptions& options, const Sites& sites)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, 2 * kGrowth, 3))) {
     int64_t width = 2 * kGrowth;
@@ -102,7 +102,7 @@ class DenseNet : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_densenet(const Options& options) {
+std::shared_ptr<Network> make_densenet(const NetworkOptions& options) {
   return std::make_shared<DenseNet>(options, Sites(options, kDenseStages));
 }
 

@@ -16,7 +16,7 @@ torch::nn::AnyModule add(torch::nn::Module& parent, const std::string& name,
 // A square convolution without bias; a side of 3 is padded to keep the size.
 torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t side, int64_t stride = 1);
 
-// The norm of Options by name.
+// The norm of NetworkOptions by name.
 torch::nn::AnyModule make_norm(const std::string& name, int64_t channels);
 
 // Draws the weights of all convolutions inside from N(0, 2 / (side^2 out)).

@@ -25,7 +25,7 @@ constexpr int64_t kLenetStages = 3;
 
 class LeNet : public Network {
  public:
-  LeNet(const Options& options, const Sites& sites) : Network(options) {
+  LeNet(const NetworkOptions& options, const Sites& sites) : Network(options) {
     int64_t in = options.channels;
     int64_t size = options.image_size;
     for (const int64_t out : kChannels) {
@@ -79,7 +79,7 @@ class LeNet : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_lenet(const Options& options) {
+std::shared_ptr<Network> make_lenet(const NetworkOptions& options) {
   return std::make_shared<LeNet>(options, Sites(options, kLenetStages));
 }
 

@@ -18,7 +18,7 @@ constexpr int64_t kWidth = 512;
 
 class Mlp : public Network {
  public:
-  Mlp(const Options& options, const Sites& sites) : Network(options) {
+  Mlp(const NetworkOptions& options, const Sites& sites) : Network(options) {
     int64_t in = options.channels * options.image_size * options.image_size;
     for (int64_t i = 0; i < kHidden; ++i) {
       const std::string number = std::to_string(i + 1);
@@ -47,7 +47,7 @@ class Mlp : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_mlp(const Options& options) {
+std::shared_ptr<Network> make_mlp(const NetworkOptions& options) {
   return std::make_shared<Mlp>(options, Sites(options, kHidden - 1));
 }
 

@@ -10,7 +10,7 @@
 
 namespace qact::models {
 
-struct Options {
+struct NetworkOptions {
   int64_t classes = 10;
   int64_t channels = 3;     // of the images
   int64_t image_size = 32;  // their height and width
@@ -20,7 +20,7 @@ struct Options {
   std::string norm = "batch";           // or "group": GroupNorm of 8 groups
 };
 
-struct Output {
+struct NetworkOutput {
   torch::Tensor embedding;  // (B, features): what the last linear layer reads
   torch::Tensor logits;     // (B, classes)
 };
@@ -28,7 +28,7 @@ struct Output {
 class Network : public torch::nn::Module {
  public:
   // images (B, channels, image_size, image_size)
-  Output forward(const torch::Tensor& images);
+  NetworkOutput forward(const torch::Tensor& images);
 
   // Blocks are computed again in the backward pass instead of being kept for it: the same
   // gradients in less memory. Throws, where there are no blocks.
@@ -38,10 +38,10 @@ class Network : public torch::nn::Module {
   void use_channels_last();
 
   int64_t features() const { return head_->options.in_features(); }
-  const Options& options() const { return options_; }
+  const NetworkOptions& options() const { return options_; }
 
  protected:
-  explicit Network(Options options) : options_(std::move(options)) {}
+  explicit Network(NetworkOptions options) : options_(std::move(options)) {}
 
   bool recomputes() const { return recomputes_; }
 
@@ -51,7 +51,7 @@ class Network : public torch::nn::Module {
  private:
   virtual torch::Tensor embed(const torch::Tensor& images) = 0;
 
-  Options options_;
+  NetworkOptions options_;
   bool recomputes_ = false;
   bool channels_last_ = false;
   torch::nn::Linear head_{nullptr};
@@ -59,7 +59,7 @@ class Network : public torch::nn::Module {
 
 // Throws for unknown names and for options that the network cannot have. Weights are drawn
 // from torch's default generator.
-std::shared_ptr<Network> make(const std::string& name, const Options& options);
+std::shared_ptr<Network> make(const std::string& name, const NetworkOptions& options);
 
 std::vector<std::string> names();
 

@@ -4,7 +4,7 @@
 
 namespace qact::models {
 
-Sites::Sites(const Options& options, int64_t stages)
+Sites::Sites(const NetworkOptions& options, int64_t stages)
     : activation_(options.activation),
       placement_(parse(options.placement)),
       early_stages_(options.early_stages) {

@@ -25,7 +25,7 @@ namespace qact::models {
 class Sites {
  public:
   // `stages` of the network beside the stem: the most that early_stages can be.
-  Sites(const Options& options, int64_t stages);
+  Sites(const NetworkOptions& options, int64_t stages);
 
   torch::nn::AnyModule trunk(int64_t channels, int64_t stage) const;
   torch::nn::AnyModule branch(int64_t channels) const;

@@ -15,7 +15,7 @@ constexpr int64_t kStem = 16;
 class PreactivationBlock : public Block {
  public:
   PreactivationBlock(int64_t in, int64_t out, int64_t stride, int64_t stage,
-                     bool convolved_shortcut, const Options& options, const Sites& sites)
+                     bool convolved_shortcut, const NetworkOptions& options, const Sites& sites)
       : stride_(stride),
         padding_(out - in),
         bn1_(add(*this, "bn1", make_norm(options.norm, in))),
@@ -52,7 +52,7 @@ class PreactivationBlock : public Block {
 
 class Preactivation : public Network {
  public:
-  Preactivation(const PreactivationPlan& plan, const Options& options, const Sites& sites)
+  Preactivation(const PreactivationPlan& plan, const NetworkOptions& options, const Sites& sites)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, kStem, 3))) {
     int64_t in = kStem;
@@ -99,7 +99,8 @@ class Preactivation : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan, const Options& options) {
+std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan,
+                                            const NetworkOptions& options) {
   return std::make_shared<Preactivation>(plan, options, Sites(options, kWideStages));
 }
 

@@ -21,6 +21,7 @@ struct PreactivationPlan {
   std::string stage, blocks_inside, last_norm;
 };
 
-std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan, const Options& options);
+std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan,
+                                            const NetworkOptions& options);
 
 }  // namespace qact::models

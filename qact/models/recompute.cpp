@@ -11,7 +11,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Part : torch::CustomClassHolder {
+struct Segment : torch::CustomClassHolder {
   std::function<torch::Tensor(const torch::Tensor&)> compute;
   std::vector<torch::Tensor> buffers;
   bool mixed_precision = false;
@@ -39,7 +39,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
  public:
   // `anchor` requires a gradient, so that the backward pass comes by where x needs none.
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& x,
-                               const torch::Tensor& /*anchor*/, c10::intrusive_ptr<Part> part) {
+                               const torch::Tensor& /*anchor*/, c10::intrusive_ptr<Segment> part) {
     ctx->save_for_backward({x});
     ctx->saved_data["x_requires_grad"] = x.requires_grad();
     const torch::Tensor y = part->compute(x);
@@ -48,7 +48,8 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list gradients) {
-    const auto part = c10::static_intrusive_pointer_cast<Part>(ctx->saved_data["part"].toCapsule());
+    const auto part =
+        c10::static_intrusive_pointer_cast<Segment>(ctx->saved_data["part"].toCapsule());
     const torch::Tensor x = ctx->get_saved_variables()[0].detach();
     x.requires_grad_(ctx->saved_data["x_requires_grad"].toBool());
     {
@@ -69,7 +70,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
 torch::Tensor recomputed(const std::function<torch::Tensor(const torch::Tensor&)>& part,
                          const std::vector<torch::Tensor>& buffers, const torch::Tensor& x) {
   if (!torch::GradMode::is_enabled()) return part(x);
-  auto kept = c10::make_intrusive<Part>();
+  auto kept = c10::make_intrusive<Segment>();
   kept->compute = part;
   kept->buffers = buffers;
   kept->mixed_precision = Autocast::is_on(x.device().type());

@@ -20,7 +20,7 @@ constexpr int64_t kResnetStages = 4;
 
 class BasicBlock : public Block {
  public:
-  BasicBlock(int64_t in, int64_t out, int64_t stride, int64_t stage, const Options& options,
+  BasicBlock(int64_t in, int64_t out, int64_t stride, int64_t stage, const NetworkOptions& options,
              const Sites& sites)
       : conv1_(register_module("conv1", convolution(in, out, 3, stride))),
         bn1_(add(*this, "bn1", make_norm(options.norm, out))),
@@ -52,7 +52,7 @@ class BasicBlock : public Block {
 
 class ResNet18 : public Network {
  public:
-  ResNet18(const Options& options, const Sites& sites)
+  ResNet18(const NetworkOptions& options, const Sites& sites)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, 64, 3))),
         bn1_(add(*this, "bn1", make_norm(options.norm, 64))),
@@ -96,7 +96,7 @@ class ResNet18 : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_resnet18(const Options& options) {
+std::shared_ptr<Network> make_resnet18(const NetworkOptions& options) {
   return std::make_shared<ResNet18>(options, Sites(options, kResnetStages));
 }
 

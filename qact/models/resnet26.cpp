@@ -7,7 +7,7 @@
 
 namespace qact::models {
 
-std::shared_ptr<Network> make_resnet26(const Options& options) {
+std::shared_ptr<Network> make_resnet26(const NetworkOptions& options) {
   return make_preactivation({.blocks = 4,
                              .width = 1,
                              .convolved_shortcut = false,

@@ -21,7 +21,7 @@ constexpr VggStage kVggStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 
 
 class Vgg16 : public Network {
  public:
-  Vgg16(const Options& options, const Sites& sites)
+  Vgg16(const NetworkOptions& options, const Sites& sites)
       : Network(options), features_(register_module("features", torch::nn::Sequential())) {
     int64_t in = options.channels;
     int64_t stage = 0;
@@ -52,7 +52,7 @@ class Vgg16 : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_vgg16(const Options& options) {
+std::shared_ptr<Network> make_vgg16(const NetworkOptions& options) {
   return std::make_shared<Vgg16>(options, Sites(options, std::size(kVggStages)));
 }
 

@@ -7,7 +7,7 @@
 
 namespace qact::models {
 
-std::shared_ptr<Network> make_wrn_40_4(const Options& options) {
+std::shared_ptr<Network> make_wrn_40_4(const NetworkOptions& options) {
   return make_preactivation({.blocks = 6,
                              .width = 4,
                              .convolved_shortcut = true,

@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "qact/nn/context_modes.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::nn {
 
@@ -44,7 +44,7 @@ torch::Tensor BatchNormImpl::forward(const torch::Tensor& x) {
 
 torch::Tensor BatchNormImpl::normalise(const torch::Tensor& x) {
   if (is_training()) return in_batch(x, /*keep=*/true);
-  switch (options.eval_mode()) {
+  switch (options.context_mode()) {
     case ContextMode::batch:
       return in_batch(x, /*keep=*/false);
     case ContextMode::tracked:
@@ -70,7 +70,7 @@ torch::Tensor BatchNormImpl::in_batch(const torch::Tensor& x, bool keep) {
 }
 
 torch::Tensor BatchNormImpl::in_blend(const torch::Tensor& x) {
-  const bool stream = options.eval_mode() == ContextMode::stream;
+  const bool stream = options.context_mode() == ContextMode::stream;
   const auto images = static_cast<double>(x.size(0));
   const double share =
       stream ? options.momentum().value_or(kStreamMomentum) : images / (options.prior() + images);

@@ -17,7 +17,7 @@ struct BatchNormOptions {
   // Of the running statistics; none: a cumulative average (0.1 where a stream drifts).
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
   // In eval(); train() always uses the batch's own statistics.
-  TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
+  TORCH_ARG(ContextMode, context_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
   TORCH_ARG(bool, relu) = false;  // after the norm
 };

@@ -9,7 +9,7 @@
 
 #include "qact/core/context.h"
 #include "qact/nn/batch_norm.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/context.h"
 #include "qact/ops/layer_track.h"
 #include "qact/ops/quantile_activation.h"
@@ -25,7 +25,7 @@ double per_channel(const torch::Tensor& x) { return static_cast<double>(x.numel(
 
 // What a kept context is worth after a batch of so many values. The upper end is what fixed
 // point can hold; nothing weighs against it.
-double worth(double values) { return std::clamp(values, core::kContextWorth, 0x1.0p40); }
+double worth(double values) { return std::clamp(values, core::kMinContextCount, 0x1.0p40); }
 
 // A norm as scale * x + shift, given its statistics.
 struct Scaled {
@@ -68,7 +68,7 @@ std::pair<torch::Tensor, torch::Tensor> channel_statistics(const torch::Tensor& 
 void set_context_mode(torch::nn::Module& network, ContextMode mode, double prior) {
   TORCH_CHECK(std::isfinite(prior) && prior >= 0,
               "[set_context_mode] expected a finite prior >= 0, got ", prior);
-  visit_contexts(network, [&](auto& layer) { layer.options.eval_mode(mode).prior(prior); });
+  visit_contexts(network, [&](auto& layer) { layer.options.context_mode(mode).prior(prior); });
 }
 
 void set_context_momentum(torch::nn::Module& network, std::optional<double> momentum) {
@@ -158,7 +158,7 @@ torch::Tensor QuantileActivationImpl::in_kept(const torch::Tensor& x, const Call
 // kept one moves by `momentum` and is used after that. Either way both norms are blended
 // by the same shares, and each is settled before what follows it is ranked.
 torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Call& call) {
-  const bool stream = options.eval_mode() == ContextMode::stream, keep = stream && call.keep;
+  const bool stream = options.context_mode() == ContextMode::stream, keep = stream && call.keep;
   const double images = static_cast<double>(x.size(0)), all_images = options.prior() + images;
   const double share = stream ? options.momentum().value_or(kStreamMomentum) : images / all_images;
   const double values = worth(per_channel(x) * (stream ? 1 : all_images / images));

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/context.h"
 
 namespace qact::nn {
@@ -109,7 +109,7 @@ torch::Tensor QuantileActivationImpl::run(const torch::Tensor& x, const Call& ca
   TORCH_CHECK(x.size(1) == options.channels(), "[", kName, "] expected ", options.channels(),
               " channels in dimension 1, got ", ops::describe(x));
   if (is_training()) return in_batch(x, call);
-  switch (options.eval_mode()) {
+  switch (options.context_mode()) {
     case ContextMode::batch:
       return in_batch(x, {call.quantised, /*keep=*/false});
     case ContextMode::tracked:

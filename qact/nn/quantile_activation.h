@@ -37,7 +37,7 @@ struct QuantileActivationOptions {
   // a stream drifts).
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
   // The context in eval(); train() always uses the batch's own.
-  TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
+  TORCH_ARG(ContextMode, context_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
 };
 

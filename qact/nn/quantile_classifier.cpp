@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::nn {
 namespace {
@@ -38,7 +38,7 @@ void QuantileClassifierImpl::reset() {
                                            .norm_in(false)
                                            .norm_out(false)
                                            .momentum(options.momentum())
-                                           .eval_mode(options.eval_mode())
+                                           .context_mode(options.context_mode())
                                            .prior(options.prior())));
 }
 

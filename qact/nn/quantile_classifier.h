@@ -29,7 +29,7 @@ struct QuantileClassifierOptions {
   TORCH_ARG(ClassPrior, class_prior) = ClassPrior::quantile;
   TORCH_ARG(double, bandwidth) = 0.5;
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
-  TORCH_ARG(ContextMode, eval_mode) = ContextMode::tracked;
+  TORCH_ARG(ContextMode, context_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
 };
 

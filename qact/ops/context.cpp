@@ -4,7 +4,7 @@
 #include <torch/library.h>
 
 #include "qact/core/context.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/dispatch.h"
 
 namespace qact::ops {
@@ -51,11 +51,11 @@ void check_context_blend(const at::Tensor& a, double a_values, const at::Tensor&
   check_context(kOp, "a", a);
   check_context(kOp, "b", b);
   check_like(kOp, {"b", b}, {"a", a});
-  check_context_worth(kOp, a_values);
-  check_context_worth(kOp, b_values);
+  check_effective_count(kOp, a_values);
+  check_effective_count(kOp, b_values);
 }
 
-void check_context_worth(const char* op, double values) {
+void check_effective_count(const char* op, double values) {
   TORCH_CHECK(values >= 0 && values < 0x1.0p46, "[", op,
               "] expected a number of values in [0, 2^46), got ", values);
 }

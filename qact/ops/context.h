@@ -29,6 +29,6 @@ void check_context_blend(const at::Tensor& a, double a_values, const at::Tensor&
                          double b_values);
 void check_context(const char* op, const char* name, const at::Tensor& context);
 // How many values a context is to be worth.
-void check_context_worth(const char* op, double values);
+void check_effective_count(const char* op, double values);
 
 }  // namespace qact::ops

@@ -8,7 +8,7 @@
 
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/context.h"
 #include "qact/ops/dispatch.h"
 
@@ -46,7 +46,7 @@ void check_layer_track(const at::Tensor& mean_in, const at::Tensor& var_in,
               momentum);
   TORCH_CHECK(std::isfinite(n) && n > 1, "[", kOp,
               "] expected a number n > 1 of values per channel, got ", n);
-  check_context_worth(kOp, values);
+  check_effective_count(kOp, values);
 }
 
 namespace {

@@ -6,21 +6,21 @@
 
 #include "qact/core/context.h"
 #include "qact/core/quantile.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::ops {
 
 // The fused layer's vectors, and what its forward pass leaves beside y.
 struct LayerOperands {
-  FoldedVector weight_in, bias_in, weight_out, bias_out;
+  FlatVector weight_in, bias_in, weight_out, bias_out;
   at::Tensor level, density, stats, context;
 
   LayerOperands(const at::Tensor& x, const MaybeTensor& w1, const MaybeTensor& b1,
                 const MaybeTensor& w2, const MaybeTensor& b2, bool need_density, bool track)
-      : weight_in(fold_vector(w1)),
-        bias_in(fold_vector(b1)),
-        weight_out(fold_vector(w2)),
-        bias_out(fold_vector(b2)) {
+      : weight_in(flatten_vector(w1)),
+        bias_in(flatten_vector(b1)),
+        weight_out(flatten_vector(w2)),
+        bias_out(flatten_vector(b2)) {
     const int64_t channels = x.size(1);
     const auto table = [&](bool wanted, int64_t columns, at::ScalarType type) {
       return wanted ? empty_beside(x, {channels, columns}, type) : empty_beside(x, {0}, type);
@@ -46,15 +46,15 @@ struct LayerOperands {
 // What the fused layer's backward pass was handed by its forward pass.
 struct LayerSaved {
   at::Tensor level, density, stats;
-  FoldedVector weight_in, weight_out;
+  FlatVector weight_in, weight_out;
 
   LayerSaved(const at::Tensor& level_, const at::Tensor& density_, const at::Tensor& stats_,
              const MaybeTensor& w1, const MaybeTensor& w2)
       : level(level_.contiguous()),
         density(density_.contiguous()),
         stats(stats_.contiguous()),
-        weight_in(fold_vector(w1)),
-        weight_out(fold_vector(w2)) {}
+        weight_in(flatten_vector(w1)),
+        weight_out(flatten_vector(w2)) {}
 
   void fill(core::LayerBackward& call) const {
     call.level = level.const_data_ptr<uint8_t>();
@@ -67,17 +67,17 @@ struct LayerSaved {
 
 // What both directions of quantile_apply hand to core.
 struct ApplyOperands {
-  Folded x;
+  FlatTensor x;
   at::Tensor quantiles;
-  FoldedVector scale, shift, out_scale;
+  FlatVector scale, shift, out_scale;
 
-  ApplyOperands(Folded folded, const at::Tensor& q, const MaybeTensor& a, const MaybeTensor& b,
+  ApplyOperands(FlatTensor flat, const at::Tensor& q, const MaybeTensor& a, const MaybeTensor& b,
                 const MaybeTensor& c)
-      : x(std::move(folded)),
+      : x(std::move(flat)),
         quantiles(q.to(at::kDouble).contiguous()),
-        scale(fold_vector(a)),
-        shift(fold_vector(b)),
-        out_scale(fold_vector(c)) {}
+        scale(flatten_vector(a)),
+        shift(flatten_vector(b)),
+        out_scale(flatten_vector(c)) {}
 
   template <class Call>
   void fill(Call& call) const {

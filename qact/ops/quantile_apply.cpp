@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/dispatch.h"
 
 namespace qact::ops {

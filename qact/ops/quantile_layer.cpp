@@ -4,7 +4,7 @@
 #include <torch/library.h>
 
 #include "qact/core/context.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/dispatch.h"
 
 namespace qact::ops {

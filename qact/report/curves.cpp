@@ -43,9 +43,9 @@ std::vector<std::string> notes_of(const Group& group, const results::Common& com
     const Curve& curve = group.curves[unit.curve];
     const std::string seed =
         curve.seeds().size() > 1 ? ", seed " + std::to_string(unit.seed) + "," : "";
-    notes.push_back("Not in the means over distortions: " + curve.label + seed + " was shown " +
+    notes.push_back("Not in the means over corruptions: " + curve.label + seed + " was shown " +
                     std::to_string(unit.shown) + " of the " +
-                    std::to_string(common.distortions.size()) + " distortions in full.");
+                    std::to_string(common.corruptions.size()) + " corruptions in full.");
   }
   return notes;
 }
@@ -54,7 +54,7 @@ Group make_group(const std::vector<results::Curve>& all) {
   Group group{.dataset = all[0].setting.dataset,
               .model = all[0].setting.model,
               .curves = {},
-              .distortions = {},
+              .corruptions = {},
               .notes = {},
               .loss = "",
               .classifier = ""};
@@ -71,8 +71,8 @@ Group make_group(const std::vector<results::Curve>& all) {
   name_and_colour(group);
   std::vector<const results::Curve*> curves;
   for (const Curve& curve : group.curves) curves.push_back(&curve);
-  const results::Common common = results::common_distortions(curves);
-  group.distortions = common.distortions;
+  const results::Common common = results::common_corruptions(curves);
+  group.corruptions = common.corruptions;
   group.notes = notes_of(group, common, left_out);
   return group;
 }
@@ -128,7 +128,7 @@ const Curve* Group::closest(const Setting& like, const std::string& activation,
   return best;
 }
 
-const Curve* Group::pictured(const results::Evaluation& row) const {
+const Curve* Group::diagnosed(const results::Evaluation& row) const {
   for (const Curve& curve : curves) {
     Setting own = curve.setting;
     if (!own.model_hash.empty() && own.model_hash != row.model_hash) continue;
@@ -144,7 +144,7 @@ const Curve* Group::pictured(const results::Evaluation& row) const {
 
 std::string label_of(const results::Evaluation& row, const std::vector<Group>& groups) {
   for (const Group& group : groups) {
-    const Curve* const curve = group.pictured(row);
+    const Curve* const curve = group.diagnosed(row);
     if (!curve) continue;
     const std::string seed = ", seed " + std::to_string(row.seed);
     return curve->label + (curve->seeds().size() > 1 ? seed : "");
@@ -169,14 +169,14 @@ std::vector<Group> groups(const results::Rows& rows) {
 }
 
 Course course(const Curve& curve, const std::string& metric,
-              const std::vector<std::string>& distortions) {
+              const std::vector<std::string>& corruptions) {
   Course course{.points = {}, .over_seeds = curve.seeds().size() > 1};
   for (const int severity : curve.severities()) {
-    const results::Mean mean = curve.over_seeds(metric, severity, distortions);
+    const results::Mean mean = curve.over_seeds(metric, severity, corruptions);
     if (mean.count == 0) continue;
     course.points.push_back(
         {severity, mean.mean,
-         course.over_seeds ? mean.deviation : curve.deviation(metric, severity, distortions)});
+         course.over_seeds ? mean.deviation : curve.deviation(metric, severity, corruptions)});
   }
   return course;
 }

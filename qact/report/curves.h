@@ -24,7 +24,7 @@ struct Curve : results::Curve {
 struct Group {
   std::string dataset, model;
   std::vector<Curve> curves;
-  std::vector<std::string> distortions;  // to compare by, tone aside
+  std::vector<std::string> corruptions;  // to compare by, tone aside
   std::vector<std::string> notes;        // what was left out, or lacks some of these: sentences
   int most = 0;                          // the highest severity
 
@@ -36,9 +36,9 @@ struct Group {
   // where there is none.
   const Curve* closest(const Setting& like, const std::string& activation,
                        const std::string& mode) const;
-  // The curve that a row of pictures belongs to, which has no classifier and images of its own;
+  // The curve that a row of diagnostics belongs to, which has no classifier and images of its own;
   // nullptr where there is none.
-  const Curve* pictured(const results::Evaluation& row) const;
+  const Curve* diagnosed(const results::Evaluation& row) const;
   std::string title() const { return dataset + ", " + model; }
   // A name for files and anchors: letters, digits and underscores.
   std::string slug(const std::string& chart) const;
@@ -47,11 +47,11 @@ struct Group {
 // Groups in the order of the rows; curves by activation, batch statistics first.
 std::vector<Group> groups(const results::Rows& rows);
 
-// The name of the curve that a row of pictures belongs to, with the seed where it has several.
+// The name of the curve that a row of diagnostics belongs to, with the seed where it has several.
 std::string label_of(const results::Evaluation& row, const std::vector<Group>& groups);
 
 // A course over severities: mean, and one deviation to either side between seeds where there
-// are several, else between distortions.
+// are several, else between corruptions.
 struct Course {
   struct Point {
     int severity;
@@ -61,7 +61,7 @@ struct Course {
   bool over_seeds = false;
 };
 Course course(const Curve& curve, const std::string& metric,
-              const std::vector<std::string>& distortions);
+              const std::vector<std::string>& corruptions);
 
 // Colour and dash of curves, with one legend for both.
 Json curve_colour(const std::vector<const Curve*>& curves);

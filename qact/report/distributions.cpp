@@ -15,7 +15,7 @@ constexpr size_t kMostPanels = 9;
 constexpr size_t kBars = 30;  // at most: neurons of a dense layer have few values
 constexpr int kAllChannels = -1;
 constexpr int kKept = -1;  // as severity: what was kept from training
-constexpr const char* kUndistorted = "none";
+constexpr const char* kUncorrupted = "none";
 
 // Equal bins upwards of `low`.
 struct Histogram {
@@ -183,32 +183,32 @@ std::string use_of_contexts(const std::string& mode) {
 }
 
 std::string caption_of(const Kind& kind, bool neurons, const std::string& mode,
-                       const std::string& distortion) {
+                       const std::string& corruption) {
   std::string caption =
       std::string(kind.title) + (neurons ? " of chosen neurons" : " of whole layers");
   if (kind.what == std::string("context")) caption += use_of_contexts(mode);
-  return caption + (distortion.empty() ? "." : ", under " + distortion + ".");
+  return caption + (corruption.empty() ? "." : ", under " + corruption + ".");
 }
 
-// One network, one seed and one distortion; undistorted images belong to each.
-struct Pictured {
+// One network, one seed and one corruption; uncorrupted images belong to each.
+struct Diagnosed {
   results::Evaluation of;  // the first row
-  std::string distortion;
+  std::string corruption;
 
   bool has(const results::Evaluation& e) const {
     return e.setting == of.setting && e.seed == of.seed && e.model_hash == of.model_hash &&
-           (e.distortion == distortion || e.distortion == kUndistorted);
+           (e.corruption == corruption || e.corruption == kUncorrupted);
   }
 };
 
-std::vector<Pictured> pictured(const std::vector<results::Evaluation>& all) {
-  std::vector<Pictured> found;
-  // First those with a distortion, so that undistorted rows stand alone only where there is none.
-  for (const bool distorted : {true, false}) {
+std::vector<Diagnosed> diagnosed(const std::vector<results::Evaluation>& all) {
+  std::vector<Diagnosed> found;
+  // First those with a corruption, so that uncorrupted rows stand alone only where there is none.
+  for (const bool corrupted : {true, false}) {
     for (const results::Evaluation& e : all) {
-      if ((e.distortion != kUndistorted) != distorted) continue;
-      const auto known = [&](const Pictured& p) { return p.has(e); };
-      if (std::none_of(found.begin(), found.end(), known)) found.push_back({e, e.distortion});
+      if ((e.corruption != kUncorrupted) != corrupted) continue;
+      const auto known = [&](const Diagnosed& p) { return p.has(e); };
+      if (std::none_of(found.begin(), found.end(), known)) found.push_back({e, e.corruption});
     }
   }
   return found;
@@ -224,26 +224,26 @@ std::vector<Block> distributions(const results::Rows& rows) {
   const std::vector<Group> networks = groups(rows);
   std::vector<Block> blocks;
   int number = 0;
-  for (const Pictured& pictured : pictured(all)) {
-    const Setting& setting = pictured.of.setting;
+  for (const Diagnosed& diagnosed : diagnosed(all)) {
+    const Setting& setting = diagnosed.of.setting;
     blocks.push_back(
-        Heading{setting.dataset + ", " + setting.model + ", " + label_of(pictured.of, networks)});
+        Heading{setting.dataset + ", " + setting.model + ", " + label_of(diagnosed.of, networks)});
     ++number;
     for (const bool neurons : {false, true}) {
       for (const Kind& kind : kKinds) {
         std::vector<Histogram> chosen;
-        std::string distortion;
+        std::string corruption;
         for (const results::Evaluation& e : all) {
-          if (!pictured.has(e)) continue;
+          if (!diagnosed.has(e)) continue;
           const Histogram h = read(rows[e.row]);
           if (h.what != kind.what || (h.channel != kAllChannels) != neurons) continue;
           chosen.push_back(h);
-          if (h.severity > 0) distortion = e.distortion;
+          if (h.severity > 0) corruption = e.corruption;
         }
         if (chosen.empty()) continue;
         blocks.push_back(panels("distribution_" + std::to_string(number) + "_" + kind.what +
                                     (neurons ? "_neurons" : ""),
-                                kind.title, caption_of(kind, neurons, setting.mode, distortion),
+                                kind.title, caption_of(kind, neurons, setting.mode, corruption),
                                 chosen));
       }
     }

@@ -16,7 +16,7 @@ Table drop_table(const Group& group) {
     std::vector<std::string> row = {curve.label};
     for (int from = 0; from < group.most; ++from) {
       for (int to = from + 1; to <= group.most; ++to) {
-        row.push_back(fixed(100 * curve.fall("accuracy", from, to, group.distortions).mean, 2));
+        row.push_back(fixed(100 * curve.fall("accuracy", from, to, group.corruptions).mean, 2));
       }
     }
     table.rows.push_back(std::move(row));
@@ -30,7 +30,7 @@ Table drop_table(const Group& group) {
 std::vector<Block> drop_tables(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    if (group.most == 0 || group.distortions.empty()) continue;
+    if (group.most == 0 || group.corruptions.empty()) continue;
     Table table = drop_table(group);
     const std::vector<PaperDrop> theirs = paper_drops(group.dataset);
     for (const PaperDrop& drop : theirs) {
@@ -40,8 +40,8 @@ std::vector<Block> drop_tables(const results::Rows& rows) {
       }
       table.rows.push_back(std::move(row));
     }
-    table.caption = "Percentage points, mean of " + std::to_string(group.distortions.size()) +
-                    " distortions and of all seeds. ";
+    table.caption = "Percentage points, mean of " + std::to_string(group.corruptions.size()) +
+                    " corruptions and of all seeds. ";
     table.caption += theirs.empty() ? "The paper has no such table for this dataset."
                                     : "Rows that begin with \"paper\" are printed there; they "
                                       "were measured on the published files.";

@@ -57,7 +57,7 @@ Chart plane(const std::string& name, const results::Row& row, const std::string&
         {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.8}}}, {"value", 0.05}}},
         {"tooltip", {{{"field", "class"}}, {{"field", "severity"}}}}}}};
   return {name,
-          label + ", " + results::field<std::string>(row, "distortion") + ": " +
+          label + ", " + results::field<std::string>(row, "corruption") + ": " +
               std::to_string(points) + " images, all severities embedded together.",
           std::move(spec)};
 }

@@ -7,44 +7,44 @@
 namespace qact::report {
 namespace {
 
-// Every distortion that a curve was shown, tone among them.
+// Every corruption that a curve was shown, tone among them.
 std::vector<std::string> shown(const Curve& curve) {
   std::vector<std::string> names;
   for (const Score& score : curve.scores) {
     if (score.severity > 0 &&
-        std::find(names.begin(), names.end(), score.distortion) == names.end()) {
-      names.push_back(score.distortion);
+        std::find(names.begin(), names.end(), score.corruption) == names.end()) {
+      names.push_back(score.corruption);
     }
   }
   return names;
 }
 
-// value(distortion, severity) as cells with their numbers in them.
+// value(corruption, severity) as cells with their numbers in them.
 template <class Value>
-Json cells(const std::vector<std::string>& distortions, int most, const Value& value) {
+Json cells(const std::vector<std::string>& corruptions, int most, const Value& value) {
   Json values = Json::array();
-  for (const std::string& distortion : distortions) {
+  for (const std::string& corruption : corruptions) {
     for (int severity = 0; severity <= most; ++severity) {
-      const double v = value(distortion, severity);
+      const double v = value(corruption, severity);
       if (!std::isfinite(v)) continue;
-      values.push_back({{"distortion", distortion}, {"severity", severity}, {"value", v}});
+      values.push_back({{"corruption", corruption}, {"severity", severity}, {"value", v}});
     }
   }
   return values;
 }
 
 Chart heat_map(const std::string& name, const std::string& title, const std::string& caption,
-               const std::vector<std::string>& distortions, Json values, const Json& scale) {
+               const std::vector<std::string>& corruptions, Json values, const Json& scale) {
   const Json x = {{"field", "severity"},
                   {"type", "ordinal"},
                   {"title", "severity"},
                   {"axis", {{"labelAngle", 0}, {"domain", false}, {"ticks", false}}}};
-  const Json y = {{"field", "distortion"},
+  const Json y = {{"field", "corruption"},
                   {"type", "nominal"},
                   {"title", nullptr},
-                  {"sort", distortions},
+                  {"sort", corruptions},
                   {"axis", {{"domain", false}, {"ticks", false}}}};
-  Json spec = chart(title + " for every distortion and severity");
+  Json spec = chart(title + " for every corruption and severity");
   spec["usermeta"]["room"] = 130;
   spec["width"] = 300;
   spec["height"] = {{"step", 19}};
@@ -53,7 +53,7 @@ Chart heat_map(const std::string& name, const std::string& title, const std::str
   spec["encoding"] = {{"x", x},
                       {"y", y},
                       {"tooltip",
-                       {{{"field", "distortion"}},
+                       {{{"field", "corruption"}},
                         {{"field", "severity"}},
                         {{"field", "value"}, {"format", ".2f"}, {"title", title}}}}};
   // The number stays readable on every cell: dark ink with a thin light rim.
@@ -68,8 +68,8 @@ Chart heat_map(const std::string& name, const std::string& title, const std::str
   return {name, caption, std::move(spec)};
 }
 
-double accuracy(const Curve& curve, const std::string& distortion, int severity) {
-  return 100 * curve.mean("accuracy", severity, {distortion});
+double accuracy(const Curve& curve, const std::string& corruption, int severity) {
+  return 100 * curve.mean("accuracy", severity, {corruption});
 }
 
 }  // namespace
@@ -81,12 +81,12 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
     blocks.push_back(Heading{group.title() + ": accuracy, %"});
     int number = 0;
     for (const Curve& curve : group.curves) {
-      const std::vector<std::string> distortions = shown(curve);
-      if (distortions.empty() || !group.is_usual(curve.setting)) continue;
+      const std::vector<std::string> corruptions = shown(curve);
+      if (corruptions.empty() || !group.is_usual(curve.setting)) continue;
       blocks.push_back(
           heat_map(group.slug("heat_" + std::to_string(++number)), "accuracy, %", curve.label + ".",
-                   distortions,
-                   cells(distortions, group.most,
+                   corruptions,
+                   cells(corruptions, group.most,
                          [&](const std::string& d, int s) { return accuracy(curve, d, s); }),
                    {{"domain", {0, 100}}, {"range", {"#e8907a", "#f2d28c", "#8fcfae"}}}));
     }
@@ -99,13 +99,13 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
     if (ours == group.curves.end()) continue;
     const Curve* rival = group.closest(ours->setting, "relu", "batch");
     if (!rival) continue;
-    const std::vector<std::string> distortions = shown(*ours);
+    const std::vector<std::string> corruptions = shown(*ours);
     blocks.push_back(heat_map(
         group.slug("heat_gain"), "gain, points",
         "What the activation adds: accuracy of " + ours->label + " less that of " + rival->label +
             ", points.",
-        distortions,
-        cells(distortions, group.most,
+        corruptions,
+        cells(corruptions, group.most,
               [&](const std::string& d, int s) {
                 return accuracy(*ours, d, s) - accuracy(*rival, d, s);
               }),

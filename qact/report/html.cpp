@@ -23,10 +23,10 @@ struct ToHtml {
     return "<details><summary>" + escape(code.title) + "</summary>\n" + html + "</details>\n";
   }
 
-  std::string operator()(const Picture& picture) const {
-    return "<figure class=\"picture\">\n<img alt=\"" + escape(picture.caption) +
-           "\" src=\"data:image/png;base64," + escape(picture.png) + "\">\n<figcaption>" +
-           escape(picture.caption) + "</figcaption>\n</figure>\n";
+  std::string operator()(const Image& image) const {
+    return "<figure class=\"image\">\n<img alt=\"" + escape(image.caption) +
+           "\" src=\"data:image/png;base64," + escape(image.png) + "\">\n<figcaption>" +
+           escape(image.caption) + "</figcaption>\n</figure>\n";
   }
 
   std::string operator()(const Table& table) const {

@@ -87,7 +87,7 @@ std::string in_words(const results::Field& field) {
   if (field.name == "batch_size") return "batches of " + field.value;
   if (field.name == "limit") return field.value == "0" ? "all images" : field.value + " images";
   if (field.name == "clean_hash") return "data " + shortened(field.value);
-  if (field.name == "source") return field.value + " distortions";
+  if (field.name == "source") return field.value + " corruptions";
   std::string name = field.name;
   std::replace(name.begin(), name.end(), '_', ' ');
   return name + " " + field.value;

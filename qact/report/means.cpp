@@ -10,11 +10,11 @@ constexpr const char* kMetrics[] = {"accuracy", "ece_top", "ece_marginal",
 
 // Of one metric; null where no row has it.
 Json course_of(const Curve& curve, const std::string& metric,
-               const std::vector<std::string>& distortions) {
+               const std::vector<std::string>& corruptions) {
   Json out = {{"mean", Json::object()}, {"deviation", Json::object()}, {"seeds", Json::object()}};
   std::vector<int> severities;
   for (const int severity : curve.severities()) {
-    const results::Mean mean = curve.over_seeds(metric, severity, distortions);
+    const results::Mean mean = curve.over_seeds(metric, severity, corruptions);
     if (mean.count == 0) continue;
     const std::string at = std::to_string(severity);
     out["mean"][at] = mean.mean;
@@ -24,7 +24,7 @@ Json course_of(const Curve& curve, const std::string& metric,
   }
   if (severities.empty()) return nullptr;
   const int from = severities.front(), to = severities.back();
-  const results::Mean fall = curve.fall(metric, from, to, distortions);
+  const results::Mean fall = curve.fall(metric, from, to, corruptions);
   out["fall"] = {{"from", from},
                  {"to", to},
                  {"mean", fall.mean},
@@ -33,7 +33,7 @@ Json course_of(const Curve& curve, const std::string& metric,
   return out;
 }
 
-Json entry_of(const Curve& curve, const char* kind, const std::vector<std::string>& distortions) {
+Json entry_of(const Curve& curve, const char* kind, const std::vector<std::string>& corruptions) {
   results::Evaluation evaluation;
   evaluation.setting = curve.setting;
   const Json row = results::to_row(evaluation);
@@ -43,10 +43,10 @@ Json entry_of(const Curve& curve, const char* kind, const std::vector<std::strin
   });
   Json metrics = Json::object();
   for (const char* metric : kMetrics) {
-    const Json values = course_of(curve, metric, distortions);
+    const Json values = course_of(curve, metric, corruptions);
     if (!values.is_null()) metrics[metric] = values;
   }
-  return {{"label", curve.label},   {"kind", kind},       {"distortions", distortions},
+  return {{"label", curve.label},   {"kind", kind},       {"corruptions", corruptions},
           {"seeds", curve.seeds()}, {"setting", setting}, {"metrics", metrics}};
 }
 
@@ -56,9 +56,9 @@ Json means(const results::Rows& rows) {
   Json all = Json::array();
   for (const Group& group : groups(rows)) {
     for (const Curve& curve : group.curves) {
-      all.push_back(entry_of(curve, "benchmark", group.distortions));
+      all.push_back(entry_of(curve, "benchmark", group.corruptions));
       const bool toned = std::any_of(curve.scores.begin(), curve.scores.end(),
-                                     [](const Score& s) { return s.distortion == kTone; });
+                                     [](const Score& s) { return s.corruption == kTone; });
       if (toned) all.push_back(entry_of(curve, kTone, {kTone}));
     }
   }

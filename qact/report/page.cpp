@@ -1,9 +1,9 @@
 #include "qact/report/page.h"
 
+#include "qact/base/atomic_file.h"
 #include "qact/report/assets.h"
 #include "qact/report/csv.h"
 #include "qact/report/html.h"
-#include "qact/results/atomic_file.h"
 
 namespace qact::report {
 namespace {
@@ -62,8 +62,8 @@ std::vector<Chart> make_charts(const results::Rows& rows) {
 void write_charts(const std::filesystem::path& folder, const results::Rows& rows) {
   std::filesystem::create_directories(folder);
   for (const Chart& chart : make_charts(rows)) {
-    results::write_atomically(folder / (chart.name + ".vl.json"), chart.spec.dump(2) + "\n");
-    results::write_atomically(folder / (chart.name + ".csv"), csv_of(chart.spec));
+    base::write_atomically(folder / (chart.name + ".vl.json"), chart.spec.dump(2) + "\n");
+    base::write_atomically(folder / (chart.name + ".csv"), csv_of(chart.spec));
   }
 }
 

@@ -15,7 +15,7 @@ std::string make_page(const std::string& title, const results::Rows& rows);
 std::vector<Chart> make_charts(const results::Rows& rows);
 
 // folder/NAME.vl.json and its data, NAME.csv, for each chart: scripts/render_figure.py makes
-// pictures of them.
+// images of them.
 void write_charts(const std::filesystem::path& folder, const results::Rows& rows);
 
 }  // namespace qact::report

@@ -16,7 +16,7 @@ struct Bin {
   int64_t count = 0;
 };
 
-// Bins are of equal width, so those of several distortions and seeds add up.
+// Bins are of equal width, so those of several corruptions and seeds add up.
 void add(const results::Row& row, std::vector<Bin>& bins) {
   const results::Row& list = row.at("bins");
   bins.resize(std::max(bins.size(), list.size()));
@@ -30,19 +30,19 @@ void add(const results::Row& row, std::vector<Bin>& bins) {
   }
 }
 
-// Of all seeds and of the group's distortions together; the same bins given twice count once.
+// Of all seeds and of the group's corruptions together; the same bins given twice count once.
 std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows,
                                                     const std::vector<results::Evaluation>& all,
                                                     const Group& group, const std::string& which,
                                                     int severity) {
-  const auto& names = group.distortions;
+  const auto& names = group.corruptions;
   std::set<std::tuple<Setting, uint64_t, std::string>> seen;
   std::map<Setting, std::vector<Bin>> bins;
   for (const results::Evaluation& e : all) {
     const bool counts =
-        severity == 0 || std::find(names.begin(), names.end(), e.distortion) != names.end();
+        severity == 0 || std::find(names.begin(), names.end(), e.corruption) != names.end();
     if (e.kind == "reliability" && e.which == which && e.severity == severity && counts &&
-        seen.emplace(e.setting, e.seed, e.distortion).second) {
+        seen.emplace(e.setting, e.seed, e.corruption).second) {
       add(rows[e.row], bins[e.setting]);
     }
   }
@@ -123,7 +123,7 @@ Table calibration_table(const Group& group) {
   for (const Curve& curve : group.curves) {
     std::vector<std::string> row = {curve.label};
     for (const auto& [key, title] : kMetrics) {
-      row.push_back(fixed(curve.mean(key, group.most, group.distortions), 4));
+      row.push_back(fixed(curve.mean(key, group.most, group.corruptions), 4));
     }
     table.rows.push_back(std::move(row));
   }

@@ -26,7 +26,7 @@ struct Code {
   std::string text, title = "";
 };
 
-struct Picture {
+struct Image {
   std::string caption, png;  // the file's bytes, in base64
 };
 
@@ -47,7 +47,7 @@ struct Chart {
   nlohmann::ordered_json spec;
 };
 
-using Block = std::variant<Text, Heading, Code, Table, Chart, Picture>;
+using Block = std::variant<Text, Heading, Code, Table, Chart, Image>;
 
 struct Section {
   const char* name;
@@ -68,7 +68,7 @@ std::vector<Block> tone(const results::Rows& rows);
 std::vector<Block> reliability(const results::Rows& rows);
 std::vector<Block> embeddings(const results::Rows& rows);
 std::vector<Block> distributions(const results::Rows& rows);
-std::vector<Block> pictures(const results::Rows& rows);
+std::vector<Block> contact_sheets(const results::Rows& rows);
 std::vector<Block> toy_circle(const results::Rows& rows);
 std::vector<Block> toy_monotone(const results::Rows& rows);
 std::vector<Block> provenance(const results::Rows& rows);

@@ -11,10 +11,10 @@ std::span<const Section> sections() {
        "rival, since it sees the same context as QAct and differs only in the activation.",
        summary},
       {"severity", "Accuracy, calibration and retrieval by severity",
-       "Each line is a mean over distortions. Click an entry of a legend to see it alone, with "
+       "Each line is a mean over corruptions. Click an entry of a legend to see it alone, with "
        "shift held to add others; hover over a point for its values.",
        severities},
-      {"heat", "Every distortion", "", heat_maps},
+      {"heat", "Every corruption", "", heat_maps},
       {"drops", "Drop in accuracy from severity i to j", "", drop_tables},
       {"tone", "Beyond the benchmark: random tone curves",
        "Every 500 consecutive images pass through a random increasing tone curve of their own, up "
@@ -24,21 +24,21 @@ std::span<const Section> sections() {
        tone},
       {"reliability", "Do probabilities mean what they say?",
        "Of the images that a network gives a probability of 0.7, seven in ten should be right: the "
-       "dashed line. Below it a network claims too much. Bins of equal width, all distortions "
+       "dashed line. Below it a network claims too much. Bins of equal width, all corruptions "
        "together.",
        reliability},
       {"embeddings", "The embeddings in a plane",
        "What enters the classifier, by exact t-SNE of all severities in one plane, so that "
-       "positions compare between panels: classes that stay apart and in place as the distortion "
+       "positions compare between panels: classes that stay apart and in place as the corruption "
        "grows are robust. Neighbourhoods mean something here, sizes and distances of clusters do "
        "not.",
        embeddings},
       {"distributions", "What a layer sees and says",
-       "Histograms of what an activation is given and what it makes of it, as the distortion "
+       "Histograms of what an activation is given and what it makes of it, as the corruption "
        "grows. A rank within the batch has the same distribution whatever is done to the batch; a "
        "fixed function passes every shift on.",
        distributions},
-      {"pictures", "What the networks were shown", "", pictures},
+      {"contact-sheets", "What the networks were shown", "", contact_sheets},
       {"circle", "Circle: only the context tells", "", toy_circle},
       {"monotone", "Monotone: only ranks survive", "", toy_monotone},
       {"provenance", "How this was made", "", provenance},

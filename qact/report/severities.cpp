@@ -10,12 +10,12 @@ namespace qact::report {
 std::vector<Block> severities(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    if (group.most == 0 || group.distortions.empty()) continue;
+    if (group.most == 0 || group.corruptions.empty()) continue;
     for (const Comparison& comparison : comparisons(group)) {
       blocks.push_back(Heading{group.title() + ": " + comparison.title});
       for (const SeverityMetric& metric : severity_metrics()) {
         Chart chart = severity_chart(group.slug(comparison.name + std::string(metric.key)), metric,
-                                     comparison.curves, group.distortions);
+                                     comparison.curves, group.corruptions);
         if (!chart.spec.is_null()) blocks.push_back(std::move(chart));
       }
     }

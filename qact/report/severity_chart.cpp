@@ -7,12 +7,12 @@ namespace qact::report {
 namespace {
 
 Json values_of(const SeverityMetric& metric, const std::vector<const Curve*>& curves,
-               const std::vector<std::string>& distortions, bool& over_seeds, bool& alone) {
+               const std::vector<std::string>& corruptions, bool& over_seeds, bool& alone) {
   Json values = Json::array();
   over_seeds = alone = false;
   const double lowest = metric.key == std::string("drop") ? -1 : 0;  // no band leaves the possible
   for (const Curve* curve : curves) {
-    const Course line = course(*curve, metric.key, distortions);
+    const Course line = course(*curve, metric.key, corruptions);
     (line.over_seeds ? over_seeds : alone) = true;
     for (const Course::Point& point : line.points) {
       values.push_back({{"curve", curve->label},
@@ -35,7 +35,7 @@ Json opacity(double chosen, double other) {
 std::span<const SeverityMetric> severity_metrics() {
   static const SeverityMetric all[] = {
       {"accuracy", "accuracy, %", "Accuracy: higher is better.", 100, ".2f"},
-      {"drop", "drop in accuracy, points", "Drop from the undistorted images: lower is better.",
+      {"drop", "drop in accuracy, points", "Drop from the uncorrupted images: lower is better.",
        100, ".2f"},
       {"ece_top", "calibration error, top label",
        "Calibration error of the highest probability, debiased, 15 bins of equal mass: lower is "
@@ -53,9 +53,9 @@ std::span<const SeverityMetric> severity_metrics() {
 
 Chart severity_chart(const std::string& name, const SeverityMetric& metric,
                      const std::vector<const Curve*>& curves,
-                     const std::vector<std::string>& distortions) {
+                     const std::vector<std::string>& corruptions) {
   bool over_seeds = false, alone = false;
-  const Json values = values_of(metric, curves, distortions, over_seeds, alone);
+  const Json values = values_of(metric, curves, corruptions, over_seeds, alone);
   if (values.empty()) return {name, "", nullptr};
   const Json x = {{"field", "severity"},
                   {"type", "quantitative"},
@@ -103,16 +103,16 @@ Chart severity_chart(const std::string& name, const SeverityMetric& metric,
            {{"field", "severity"}},
            {{"field", "mean"}, {"format", metric.format}, {"title", metric.axis}},
            {{"field", "deviation"}, {"format", metric.format}, {"title", "deviation"}}}}}}}};
-  const std::string parts = distortions.size() == 1
-                                ? distortions[0]
-                                : "mean of " + std::to_string(distortions.size()) + " distortions";
+  const std::string parts = corruptions.size() == 1
+                                ? corruptions[0]
+                                : "mean of " + std::to_string(corruptions.size()) + " corruptions";
   std::string caption = std::string(metric.meaning) + " The line: " + parts + ".";
   if (over_seeds) {
     caption += " The band: one deviation between seeds";
     caption +=
-        alone && distortions.size() > 1 ? "; where there is one seed, between distortions." : ".";
-  } else if (distortions.size() > 1) {
-    caption += " The band: one deviation between distortions.";
+        alone && corruptions.size() > 1 ? "; where there is one seed, between corruptions." : ".";
+  } else if (corruptions.size() > 1) {
+    caption += " The band: one deviation between corruptions.";
   }
   return {name, caption, std::move(spec)};
 }

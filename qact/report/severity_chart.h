@@ -20,6 +20,6 @@ std::span<const SeverityMetric> severity_metrics();
 // A spec of null where no curve has the metric.
 Chart severity_chart(const std::string& name, const SeverityMetric& metric,
                      const std::vector<const Curve*>& curves,
-                     const std::vector<std::string>& distortions);
+                     const std::vector<std::string>& corruptions);
 
 }  // namespace qact::report

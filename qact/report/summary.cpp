@@ -12,13 +12,13 @@ namespace {
 std::string points(double value) { return fixed(value, 1) + " points"; }
 
 double drop(const Curve& curve, const Group& group) {
-  return 100 * curve.mean("drop", group.most, group.distortions);
+  return 100 * curve.mean("drop", group.most, group.corruptions);
 }
 
 // By how much, and in which direction, in plain words.
 std::string against(const Curve& ours, const Curve& rival, const Group& group) {
-  const double accuracy = 100 * (ours.mean("accuracy", group.most, group.distortions) -
-                                 rival.mean("accuracy", group.most, group.distortions));
+  const double accuracy = 100 * (ours.mean("accuracy", group.most, group.corruptions) -
+                                 rival.mean("accuracy", group.most, group.corruptions));
   const double loses_less = drop(rival, group) - drop(ours, group);
   return "Against " + rival.label + ": " + points(std::abs(accuracy)) +
          (accuracy >= 0 ? " more" : " fewer") + " correct at severity " +
@@ -34,7 +34,7 @@ std::vector<int> all_severities(const Group& group) {
   return {all.begin(), all.end()};
 }
 
-// Accuracy under random tone curves, no part of the mean over distortions.
+// Accuracy under random tone curves, no part of the mean over corruptions.
 std::string under_tone(const Group& group) {
   std::string line = "Under random tone curves of severity " + std::to_string(group.most) + ":";
   for (const Curve& curve : group.curves) {
@@ -61,16 +61,16 @@ Table summary_table(const Group& group) {
   const std::vector<int> severities = all_severities(group);
   for (const Curve& curve : group.curves) {
     const auto at_most = [&](const char* metric) {
-      return curve.mean(metric, group.most, group.distortions);
+      return curve.mean(metric, group.most, group.corruptions);
     };
-    table.rows.push_back({curve.label, fixed(100 * curve.mean("accuracy", 0, group.distortions), 2),
+    table.rows.push_back({curve.label, fixed(100 * curve.mean("accuracy", 0, group.corruptions), 2),
                           fixed(100 * at_most("accuracy"), 2), fixed(drop(curve, group), 2),
-                          fixed(100 * curve.corruption_error(severities, group.distortions), 2),
+                          fixed(100 * curve.corruption_error(severities, group.corruptions), 2),
                           fixed(at_most("ece_top"), 4), fixed(at_most("ece_marginal"), 4),
                           fixed(at_most("map100"), 4)});
   }
-  table.caption = "Means of " + std::to_string(group.distortions.size()) +
-                  " distortions and of all seeds. Accuracy, drop (clean less severity " + most +
+  table.caption = "Means of " + std::to_string(group.corruptions.size()) +
+                  " corruptions and of all seeds. Accuracy, drop (clean less severity " + most +
                   ") and mean error (over all severities from 1) in per cent; calibration errors "
                   "and MAP@100 at severity " +
                   most + ".";
@@ -80,15 +80,15 @@ Table summary_table(const Group& group) {
 // Of every placement.
 std::vector<std::string> verdict(const Group& group) {
   std::vector<std::string> lines;
-  if (group.distortions.empty()) return lines;
+  if (group.corruptions.empty()) return lines;
   bool toned = false;
   for (const Curve& ours : group.curves) {
     const Setting& s = ours.setting;
     if (s.activation != "qact" || s.mode != "batch" || !group.is_usual(s)) continue;
     const auto percent = [&](int severity) {
-      return fixed(100 * ours.mean("accuracy", severity, group.distortions), 1);
+      return fixed(100 * ours.mean("accuracy", severity, group.corruptions), 1);
     };
-    lines.push_back(ours.label + ": " + percent(0) + " % of the undistorted images, " +
+    lines.push_back(ours.label + ": " + percent(0) + " % of the uncorrupted images, " +
                     percent(group.most) + " % at severity " + std::to_string(group.most) + ".");
     for (const char* mode : {"tracked", "batch"}) {
       const Curve* rival = group.closest(s, "relu", mode);
@@ -106,9 +106,9 @@ std::vector<Block> summary(const results::Rows& rows) {
     if (group.most == 0) continue;
     blocks.push_back(Heading{group.title()});
     for (const std::string& note : group.notes) blocks.push_back(Text{note});
-    if (group.distortions.empty()) {
+    if (group.corruptions.empty()) {
       blocks.push_back(
-          Text{"These networks were shown no distortion in common: there is no mean "
+          Text{"These networks were shown no corruption in common: there is no mean "
                "to compare them by."});
       continue;
     }

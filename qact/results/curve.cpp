@@ -14,8 +14,8 @@ bool is_among(const std::string& name, const std::vector<std::string>& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool counts(const Score& score, int severity, const std::vector<std::string>& distortions) {
-  return score.severity == severity && (severity == 0 || is_among(score.distortion, distortions));
+bool counts(const Score& score, int severity, const std::vector<std::string>& corruptions) {
+  return score.severity == severity && (severity == 0 || is_among(score.corruption, corruptions));
 }
 
 std::vector<double> values_of(const std::map<uint64_t, double>& by_seed) {
@@ -58,13 +58,13 @@ bool is_fuller(const Curve& a, const Curve& b) {
   return order(a) > order(b);
 }
 
-// Distortions that a seed was shown at every severity that it was shown any at.
-std::set<std::string> whole_distortions(const Curve& curve, uint64_t seed) {
+// Corruptions that a seed was shown at every severity that it was shown any at.
+std::set<std::string> whole_corruptions(const Curve& curve, uint64_t seed) {
   std::map<std::string, std::set<int>> shown;
   std::set<int> severities;
   for (const Score& score : curve.scores) {
-    if (score.seed != seed || score.severity == 0 || score.distortion == kTone) continue;
-    shown[score.distortion].insert(score.severity);
+    if (score.seed != seed || score.severity == 0 || score.corruption == kTone) continue;
+    shown[score.corruption].insert(score.severity);
     severities.insert(score.severity);
   }
   std::set<std::string> whole;
@@ -104,61 +104,61 @@ std::vector<int> Curve::severities() const {
   return {all.begin(), all.end()};
 }
 
-std::vector<std::string> Curve::distortions() const {
+std::vector<std::string> Curve::corruptions() const {
   std::vector<std::string> names;
   for (const Score& score : scores) {
-    if (score.severity == 0 || score.distortion == kTone) continue;
-    if (!is_among(score.distortion, names)) names.push_back(score.distortion);
+    if (score.severity == 0 || score.corruption == kTone) continue;
+    if (!is_among(score.corruption, names)) names.push_back(score.corruption);
   }
   return names;
 }
 
 std::map<uint64_t, double> Curve::by_seed(const std::string& metric, int severity,
-                                          const std::vector<std::string>& distortions) const {
+                                          const std::vector<std::string>& corruptions) const {
   if (metric == "drop") {
-    return less(by_seed("accuracy", 0, distortions), by_seed("accuracy", severity, distortions));
+    return less(by_seed("accuracy", 0, corruptions), by_seed("accuracy", severity, corruptions));
   }
   std::map<uint64_t, std::vector<double>> values;
   for (const Score& score : scores) {
-    if (counts(score, severity, distortions)) values[score.seed].push_back(score.value(metric));
+    if (counts(score, severity, corruptions)) values[score.seed].push_back(score.value(metric));
   }
   std::map<uint64_t, double> means;
   for (const auto& [seed, all] : values) {
     const Mean mean = mean_of(all);
-    const auto expected = severity == 0 ? 1 : static_cast<int64_t>(distortions.size());
+    const auto expected = severity == 0 ? 1 : static_cast<int64_t>(corruptions.size());
     if (mean.count == expected) means[seed] = mean.mean;
   }
   return means;
 }
 
 Mean Curve::over_seeds(const std::string& metric, int severity,
-                       const std::vector<std::string>& distortions) const {
-  return mean_of(values_of(by_seed(metric, severity, distortions)));
+                       const std::vector<std::string>& corruptions) const {
+  return mean_of(values_of(by_seed(metric, severity, corruptions)));
 }
 
 double Curve::deviation(const std::string& metric, int severity,
-                        const std::vector<std::string>& distortions) const {
+                        const std::vector<std::string>& corruptions) const {
   std::vector<double> values;
   if (severity == 0) return 0;
-  for (const std::string& distortion : distortions) {
-    values.push_back(mean(metric, severity, {distortion}));
+  for (const std::string& corruption : corruptions) {
+    values.push_back(mean(metric, severity, {corruption}));
   }
   return mean_of(values).deviation;
 }
 
 Mean Curve::fall(const std::string& metric, int from, int to,
-                 const std::vector<std::string>& distortions) const {
+                 const std::vector<std::string>& corruptions) const {
   return mean_of(
-      values_of(less(by_seed(metric, from, distortions), by_seed(metric, to, distortions))));
+      values_of(less(by_seed(metric, from, corruptions), by_seed(metric, to, corruptions))));
 }
 
 double Curve::corruption_error(const std::vector<int>& severities,
-                               const std::vector<std::string>& distortions) const {
+                               const std::vector<std::string>& corruptions) const {
   double sum = 0;
   int64_t count = 0;
   for (const int severity : severities) {
     if (severity == 0) continue;
-    sum += 1 - mean("accuracy", severity, distortions);
+    sum += 1 - mean("accuracy", severity, corruptions);
     ++count;
   }
   return count > 0 ? sum / static_cast<double>(count) : kNone;
@@ -196,7 +196,7 @@ std::vector<Curve> fullest(const std::vector<Curve>& curves, std::vector<LeftOut
   return out;
 }
 
-Common common_distortions(std::span<const Curve* const> curves) {
+Common common_corruptions(std::span<const Curve* const> curves) {
   struct Unit {
     size_t curve;
     uint64_t seed;
@@ -206,15 +206,15 @@ Common common_distortions(std::span<const Curve* const> curves) {
   std::vector<std::string> order;
   for (size_t i = 0; i < curves.size(); ++i) {
     for (const uint64_t seed : curves[i]->seeds()) {
-      units.push_back({i, seed, whole_distortions(*curves[i], seed)});
+      units.push_back({i, seed, whole_corruptions(*curves[i], seed)});
     }
-    for (const std::string& name : curves[i]->distortions()) {
+    for (const std::string& name : curves[i]->corruptions()) {
       if (!is_among(name, order)) order.push_back(name);
     }
   }
   std::stable_sort(units.begin(), units.end(),
                    [](const Unit& a, const Unit& b) { return a.whole.size() > b.whole.size(); });
-  // The k units that were shown most, times the distortions that all k were shown, at its highest.
+  // The k units that were shown most, times the corruptions that all k were shown, at its highest.
   std::set<std::string> common(order.begin(), order.end()), best;
   size_t most = 0;
   for (size_t k = 0; k < units.size(); ++k) {
@@ -225,7 +225,7 @@ Common common_distortions(std::span<const Curve* const> curves) {
   }
   Common found;
   for (const std::string& name : order) {
-    if (best.contains(name)) found.distortions.push_back(name);
+    if (best.contains(name)) found.corruptions.push_back(name);
   }
   for (const Unit& unit : units) {
     const auto shown = static_cast<size_t>(std::count_if(

@@ -1,4 +1,4 @@
-// Scores to means. All that is averaged is averaged here: over distortions for each seed, then over
+// Scores to means. All that is averaged is averaged here: over corruptions for each seed, then over
 // seeds.
 #pragma once
 
@@ -25,28 +25,28 @@ struct Curve {
 
   std::vector<uint64_t> seeds() const;
   std::vector<int> severities() const;
-  // In the order of the scores: without tone, and not undistorted.
-  std::vector<std::string> distortions() const;
-  // The mean over `distortions` at a severity, of each seed that was shown all of them.
+  // In the order of the scores: without tone, and not uncorrupted.
+  std::vector<std::string> corruptions() const;
+  // The mean over `corruptions` at a severity, of each seed that was shown all of them.
   std::map<uint64_t, double> by_seed(const std::string& metric, int severity,
-                                     const std::vector<std::string>& distortions) const;
+                                     const std::vector<std::string>& corruptions) const;
   // The mean and the deviation of these.
   Mean over_seeds(const std::string& metric, int severity,
-                  const std::vector<std::string>& distortions) const;
+                  const std::vector<std::string>& corruptions) const;
   double mean(const std::string& metric, int severity,
-              const std::vector<std::string>& distortions) const {
-    return over_seeds(metric, severity, distortions).mean;
+              const std::vector<std::string>& corruptions) const {
+    return over_seeds(metric, severity, corruptions).mean;
   }
-  // Between distortions, of all seeds.
+  // Between corruptions, of all seeds.
   double deviation(const std::string& metric, int severity,
-                   const std::vector<std::string>& distortions) const;
+                   const std::vector<std::string>& corruptions) const;
   // From one severity to another, of the seeds that have both.
   Mean fall(const std::string& metric, int from, int to,
-            const std::vector<std::string>& distortions) const;
+            const std::vector<std::string>& corruptions) const;
   // The mean error over `severities` above 0: the mean corruption error of the CIFAR sets. NaN
   // where one of them is missing.
   double corruption_error(const std::vector<int>& severities,
-                          const std::vector<std::string>& distortions) const;
+                          const std::vector<std::string>& corruptions) const;
 };
 
 // In the order in which their scores first appear.
@@ -60,17 +60,17 @@ struct LeftOut {
 };
 std::vector<Curve> fullest(const std::vector<Curve>& curves, std::vector<LeftOut>& left_out);
 
-// The distortions to compare curves by: shown at every severity to as many of their seeds as
+// The corruptions to compare curves by: shown at every severity to as many of their seeds as
 // possible. An evaluation that is partial, or under way, does not take away from the others.
 struct Common {
-  std::vector<std::string> distortions;
+  std::vector<std::string> corruptions;
   struct Lacking {
     size_t curve;
     uint64_t seed;
-    size_t shown;  // so many of the distortions
+    size_t shown;  // so many of the corruptions
   };
   std::vector<Lacking> lacking;
 };
-Common common_distortions(std::span<const Curve* const> curves);
+Common common_corruptions(std::span<const Curve* const> curves);
 
 }  // namespace qact::results

@@ -43,7 +43,7 @@ const std::set<std::string>& field_names() {
 Score score_of(const Evaluation& e, const Row& row) {
   if (!e.severity) refuse_field(row, "severity");
   Score score{.setting = e.setting,
-              .distortion = e.distortion,
+              .corruption = e.corruption,
               .severity = *e.severity,
               .seed = e.seed,
               .n = field<int64_t>(row, "n"),
@@ -61,7 +61,7 @@ Score score_of(const Evaluation& e, const Row& row) {
            row.value("versions", Row::object()).dump() + ")";
   };
   throw std::runtime_error("[results] expected one accuracy of model " +
-                           first["model_hash"].dump() + " under " + first["distortion"].dump() +
+                           first["model_hash"].dump() + " under " + first["corruption"].dump() +
                            " of severity " + first["severity"].dump() + ", got " + say(first) +
                            " and " + say(second) + ": leave one of them out");
 }
@@ -122,7 +122,7 @@ std::vector<Score> scores(const Rows& rows) {
     if (e.kind != "scores") continue;
     Score score = score_of(e, rows[e.row]);
     const auto [at, fresh] =
-        known.try_emplace({e.setting, e.seed, e.distortion, *e.severity}, e.row);
+        known.try_emplace({e.setting, e.seed, e.corruption, *e.severity}, e.row);
     if (fresh) {
       all.push_back(std::move(score));
     } else if (rows[at->second]["accuracy"] != rows[e.row]["accuracy"]) {

@@ -24,7 +24,7 @@ struct Training {
   auto operator<=>(const Training&) const = default;
 };
 
-// All that was chosen but the seed, the distortion and its severity: what names a curve. Seeds are
+// All that was chosen but the seed, the corruption and its severity: what names a curve. Seeds are
 // averaged where all of this is equal.
 struct Setting {
   std::string dataset, model, activation, placement, loss, mode, adapt, classifier;
@@ -33,8 +33,8 @@ struct Setting {
   std::optional<int64_t> copies;        // of an image; mode augment alone
   std::optional<double> momentum;       // mode stream alone
   std::string weights;                  // model: of the last epoch; best: by validation
-  uint64_t data_seed = 0;               // of the distortions
-  std::string source;                   // of distorted images: generated or official
+  uint64_t data_seed = 0;               // of the corruptions
+  std::string source;                   // of corrupted images: generated or official
   std::optional<std::string> official;  // the folder of official ones
   std::optional<std::string> frost;     // textures; in the row of generated frost alone
   int64_t limit = 0;                    // the first so many images; 0: all
@@ -51,8 +51,8 @@ struct Setting {
 struct Evaluation {
   std::string kind;
   Setting setting;
-  std::string distortion;
-  std::optional<int> severity;  // 0 is undistorted; none: of several
+  std::string corruption;
+  std::optional<int> severity;  // 0 is uncorrupted; none: of several
   uint64_t seed = 0;
   std::optional<int64_t> n;                       // values that the results are of
   std::string model_hash, data_hash;              // of the file of weights; of the images
@@ -97,7 +97,7 @@ void visit_setting(Fields& s, const Visit& visit) {
 template <class Fields, class Visit>
 void visit_fields(Fields& e, const Visit& visit) {
   visit("kind", e.kind, Role::identity);
-  visit("distortion", e.distortion, Role::identity);
+  visit("corruption", e.corruption, Role::identity);
   visit("severity", e.severity, Role::identity);
   visit("seed", e.seed, Role::identity);
   visit("n", e.n, Role::follows);
@@ -125,16 +125,16 @@ void check_evaluations(const Rows& rows, const std::string& file);
 std::string identity(const Row& row);
 
 // All rows of evaluations, with settings that tell apart whatever differs:
-// - rows of generated frost have textures; rows of other distortions belong to each of these;
+// - rows of generated frost have textures; rows of other corruptions belong to each of these;
 // - the folder of official images counts only where images differ, since folders move;
 // - where images differ and nothing else does, so does setting.data_hash;
 // - where one seed has two models and nothing else tells why, so does setting.model_hash.
 std::vector<Evaluation> evaluations(const Rows& rows);
 
-// kind: scores. One setting and seed under one distortion; severity 0 is undistorted.
+// kind: scores. One setting and seed under one corruption; severity 0 is uncorrupted.
 struct Score {
   Setting setting;
-  std::string distortion;
+  std::string corruption;
   int severity = 0;
   uint64_t seed = 0;
   int64_t n = 0;

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "qact/results/atomic_file.h"
+#include "qact/base/atomic_file.h"
 
 namespace qact::results {
 namespace {
@@ -74,7 +74,7 @@ std::string format_rows(const Rows& rows) {
 }
 
 void write_rows(const std::filesystem::path& path, const Rows& rows) {
-  write_atomically(path, format_rows(rows));
+  base::write_atomically(path, format_rows(rows));
 }
 
 void refuse_field(const Row& row, const char* key) {

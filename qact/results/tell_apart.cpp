@@ -34,14 +34,14 @@ Evaluations with_every_frost(const Evaluations& all) {
   return out;
 }
 
-// What distorted images should follow from, the folder of official ones aside.
+// What corrupted images should follow from, the folder of official ones aside.
 auto images_of(const Evaluation& e) {
   const Setting& s = e.setting;
   return std::tuple(s.dataset, s.clean_hash, s.source, s.data_seed);
 }
 auto cell_of(const Evaluation& e) {
   const Setting& s = e.setting;
-  return std::tuple(images_of(e), s.official, s.frost, e.distortion, e.severity);
+  return std::tuple(images_of(e), s.official, s.frost, e.corruption, e.severity);
 }
 
 // Keys of which there are two values, of the rows that count.
@@ -58,7 +58,7 @@ auto ambiguous(const Evaluations& all, const Key& key, const Value& value, const
   return found;
 }
 
-bool is_distorted(const Evaluation& e) { return e.severity.value_or(0) > 0; }
+bool is_corrupted(const Evaluation& e) { return e.severity.value_or(0) > 0; }
 bool any(const Evaluation&) { return true; }
 std::string data_of(const Evaluation& e) { return e.data_hash; }
 std::string model_of(const Evaluation& e) { return e.model_hash; }
@@ -69,7 +69,7 @@ void name_folders(Evaluations& all) {
     return cell_of(e);
   };
   std::set<decltype(images_of(all.front()))> differ;
-  for (const auto& found : ambiguous(all, cell, data_of, is_distorted)) {
+  for (const auto& found : ambiguous(all, cell, data_of, is_corrupted)) {
     differ.insert(std::get<0>(found));
   }
   for (Evaluation& e : all) {
@@ -81,7 +81,7 @@ void name_folders(Evaluations& all) {
 // has images of its own. Where one model was shown two versions of a cell, there is no telling
 // which of its other rows go with which, and only cells that differ are named.
 void name_images(Evaluations& all) {
-  const auto differ = ambiguous(all, cell_of, data_of, is_distorted);
+  const auto differ = ambiguous(all, cell_of, data_of, is_corrupted);
   const auto evaluation = [](const Evaluation& e) {
     return std::tuple(e.setting, e.seed, e.model_hash);
   };
@@ -95,7 +95,7 @@ void name_images(Evaluations& all) {
     if (!fresh) at->second = std::min(at->second, named);
   }
   std::set<decltype(evaluation(all.front()))> twice;
-  for (const auto& found : ambiguous(all, shown, data_of, is_distorted)) twice.insert(found.first);
+  for (const auto& found : ambiguous(all, shown, data_of, is_corrupted)) twice.insert(found.first);
   for (Evaluation& e : all) {
     const auto found = first.find(evaluation(e));
     if (found == first.end()) continue;

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "qact/results/atomic_file.h"
+#include "qact/base/atomic_file.h"
 
 namespace qact::safetensors {
 namespace {
@@ -31,7 +31,7 @@ File::File(const std::filesystem::path& path)
 
 void write(const std::filesystem::path& path, const Contents& contents) {
   const std::vector<uint8_t> bytes = encode(contents);
-  results::write_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  base::write_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace qact::safetensors

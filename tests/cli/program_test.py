@@ -18,7 +18,7 @@ def run(*words, **settings):
                           **settings)
 
 
-def small_picture():
+def small_image():
     """A PNG of 2 x 2 grey pixels."""
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -83,11 +83,11 @@ class Program(unittest.TestCase):
                              (status, b"qact: interrupted\n"))
 
     def test_out_of_memory_is_said_in_one_line(self):
-        """A picture to be resized to 65,536 x 65,536, of at most 6 GiB of addresses."""
+        """An image to be resized to 65,536 x 65,536, of at most 6 GiB of addresses."""
         with tempfile.TemporaryDirectory() as folder:
             for part in ("train", "test"):
                 (pathlib.Path(folder) / part / "one").mkdir(parents=True)
-                (pathlib.Path(folder) / part / "one" / "a.png").write_bytes(small_picture())
+                (pathlib.Path(folder) / part / "one" / "a.png").write_bytes(small_image())
             limit = 6 << 30
             done = run("data", "check", folder + "/", "--resize", "65536", preexec_fn=lambda:
                        resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))

@@ -166,17 +166,17 @@ TEST(Context, KeepsItsWorthWhenFedByTinyBatches) {
   std::vector<double> before(100), after(100);
   context_quantiles(kept.row(0), quantile, before.data());
   const Context tiny = of_values({0.3, -0.2});
-  const double worth = std::max(2.0, kContextWorth);
+  const double worth = std::max(2.0, kMinContextCount);
   kept = Context::blend(kept, 0.9 * worth, tiny, 0.1 * worth);
   context_quantiles(kept.row(0), quantile, after.data());
-  EXPECT_GE(kept.size(0), kContextWorth);
+  EXPECT_GE(kept.size(0), kMinContextCount);
   for (int j = 0; j < 100; ++j) EXPECT_NEAR(after[j], before[j], 0.6) << j;
 }
 
 TEST(Context, StartsAsAStandardNormal) {
   Context context(1);
   context_standard_normal(context.row(0));
-  EXPECT_EQ(context.size(0), kContextWorth);
+  EXPECT_EQ(context.size(0), kMinContextCount);
   std::vector<double> q(100);
   context_quantiles(context.row(0), {}, q.data());
   for (int j = 1; j < 99; ++j) {

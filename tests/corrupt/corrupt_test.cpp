@@ -8,15 +8,15 @@
 #include <set>
 
 #include "qact/corrupt/choose.h"
-#include "tests/corrupt/pictures.h"
+#include "tests/corrupt/test_images.h"
 
 namespace qact::corrupt {
 namespace {
 
-std::vector<uint8_t> distorted(const Corruption& corruption, const std::vector<uint8_t>& in,
+std::vector<uint8_t> corrupted(const Corruptor& corruptor, const std::vector<uint8_t>& in,
                                int64_t first, int64_t count, int threads) {
   std::vector<uint8_t> out(in.size());
-  corruption.apply(in.data(), first, count, out.data(), threads);
+  corruptor.apply(in.data(), first, count, out.data(), threads);
   return out;
 }
 
@@ -34,17 +34,17 @@ std::string message(Action action) {
 TEST(Corrupt, TableHasTheBenchmarkAndTheExtraOnes) {
   int benchmark = 0, extra = 0, mnist = 0;
   std::set<std::string_view> names;
-  for (const Distortion& distortion : distortions()) {
-    benchmark += distortion.benchmark;
-    extra += distortion.extra;
-    mnist += distortion.mnist_severity > 0;
-    names.insert(distortion.name);
-    EXPECT_EQ(&find(distortion.name), &distortion);
+  for (const Corruption& corruption : corruptions()) {
+    benchmark += corruption.benchmark;
+    extra += corruption.extra;
+    mnist += corruption.mnist_severity > 0;
+    names.insert(corruption.name);
+    EXPECT_EQ(&find(corruption.name), &corruption);
   }
   EXPECT_EQ(benchmark, 15);
   EXPECT_EQ(extra, 4);
   EXPECT_EQ(mnist, 15);
-  EXPECT_EQ(names.size(), distortions().size());
+  EXPECT_EQ(names.size(), corruptions().size());
 }
 
 // The same image for any batch, thread count and order; another one for another seed.
@@ -52,20 +52,20 @@ TEST(Corrupt, DependsOnSeedAndIndexAlone) {
   const std::vector<std::tuple<image::Size, int>> cases = {{{32, 32, 3}, 19}, {{28, 28, 1}, 27}};
   for (const auto& [size, count] : cases) {
     const int64_t n = size.values();
-    const auto in = testing::pictures(40, size.height, size.channels);
-    for (const Distortion& distortion : distortions().first(count)) {
-      const Corruption corruption(distortion.name, 3, size, 5);
-      const auto whole = distorted(corruption, in, 100, 40, 1);
-      EXPECT_EQ(whole, distorted(corruption, in, 100, 40, 3)) << distortion.name;
+    const auto in = testing::images(40, size.height, size.channels);
+    for (const Corruption& corruption : corruptions().first(count)) {
+      const Corruptor corruptor(corruption.name, 3, size, 5);
+      const auto whole = corrupted(corruptor, in, 100, 40, 1);
+      EXPECT_EQ(whole, corrupted(corruptor, in, 100, 40, 3)) << corruption.name;
       std::vector<uint8_t> one(n);
       for (const int64_t i : {39, 7, 0}) {
-        Corruption(distortion.name, 3, size, 5).apply(&in[i * n], 100 + i, one.data());
-        EXPECT_TRUE(std::equal(one.begin(), one.end(), &whole[i * n])) << distortion.name << i;
+        Corruptor(corruption.name, 3, size, 5).apply(&in[i * n], 100 + i, one.data());
+        EXPECT_TRUE(std::equal(one.begin(), one.end(), &whole[i * n])) << corruption.name << i;
       }
     }
-    const Corruption a("gaussian_noise", 3, size, 5), b("gaussian_noise", 3, size, 6);
-    EXPECT_NE(distorted(a, in, 0, 40, 1), distorted(b, in, 0, 40, 1));
-    EXPECT_NE(distorted(a, in, 0, 40, 1), distorted(a, in, 1, 40, 1));
+    const Corruptor a("gaussian_noise", 3, size, 5), b("gaussian_noise", 3, size, 6);
+    EXPECT_NE(corrupted(a, in, 0, 40, 1), corrupted(b, in, 0, 40, 1));
+    EXPECT_NE(corrupted(a, in, 0, 40, 1), corrupted(a, in, 1, 40, 1));
   }
 }
 
@@ -75,11 +75,11 @@ TEST(Corrupt, ToneIsACurveOfFiveHundredImages) {
   std::vector<uint8_t> in(256), first(256), last(256), next(256);
   std::iota(in.begin(), in.end(), 0);
   for (int severity = 1; severity <= kSeverities; ++severity) {
-    const Corruption corruption("tone", severity, size, 3);
+    const Corruptor corruptor("tone", severity, size, 3);
     const double most = std::pow(4.0, severity / 5.0);
-    corruption.apply(in.data(), 500, first.data());
-    corruption.apply(in.data(), 999, last.data());
-    corruption.apply(in.data(), 1000, next.data());
+    corruptor.apply(in.data(), 500, first.data());
+    corruptor.apply(in.data(), 999, last.data());
+    corruptor.apply(in.data(), 1000, next.data());
     EXPECT_EQ(first, last);
     EXPECT_NE(first, next);
     EXPECT_NE(first, in);
@@ -106,11 +106,11 @@ TEST(Corrupt, TakesOtherSizes) {
        {image::Size{16, 16, 3}, {40, 56, 3}, {24, 32, 1}, {70, 100, 3}, {300, 130, 1}}) {
     std::vector<uint8_t> in(size.values()), out(size.values());
     for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(i * 37 % 251);
-    for (const Distortion& distortion : distortions().first(19)) {
-      // The largest elastic kernels take seconds on the larger pictures.
+    for (const Corruption& corruption : corruptions().first(19)) {
+      // The largest elastic kernels take seconds on the larger images.
       for (const int severity : {2, 5}) {
-        Corruption(distortion.name, severity, size).apply(in.data(), 0, out.data());
-        EXPECT_NE(in, out) << distortion.name << " at " << severity << ", width " << size.width;
+        Corruptor(corruption.name, severity, size).apply(in.data(), 0, out.data());
+        EXPECT_NE(in, out) << corruption.name << " at " << severity << ", width " << size.width;
       }
     }
   }
@@ -125,16 +125,16 @@ TEST(Corrupt, TakesExtremePictures) {
   for (const uint8_t value : {0, 255}) {
     const std::vector<uint8_t> in(size.values(), value);
     std::vector<uint8_t> out(size.values() + 16, 7), again(size.values() + 16, 200);
-    for (const Distortion& distortion : distortions().first(19)) {
+    for (const Corruption& corruption : corruptions().first(19)) {
       for (int severity = 1; severity <= kSeverities; ++severity) {
-        SCOPED_TRACE(std::string(distortion.name) + " " + std::to_string(severity));
+        SCOPED_TRACE(std::string(corruption.name) + " " + std::to_string(severity));
         std::fill(out.begin(), out.end(), uint8_t{7});
         std::fill(again.begin(), again.end(), uint8_t{200});
-        Corruption(distortion.name, severity, size).apply(in.data(), 0, out.data());
-        Corruption(distortion.name, severity, size).apply(in.data(), 0, again.data());
+        Corruptor(corruption.name, severity, size).apply(in.data(), 0, out.data());
+        Corruptor(corruption.name, severity, size).apply(in.data(), 0, again.data());
         EXPECT_TRUE(std::equal(out.begin(), out.end() - 16, again.begin()));
         EXPECT_TRUE(std::all_of(out.end() - 16, out.end(), [](uint8_t v) { return v == 7; }));
-        if (!moves.contains(distortion.name)) continue;
+        if (!moves.contains(corruption.name)) continue;
         for (size_t i = 0; i < in.size(); ++i) ASSERT_NEAR(out[i], value, 2);
       }
     }
@@ -146,15 +146,15 @@ TEST(Corrupt, RefusesWhatItCannotDo) {
   const std::string unknown = message([] { find("gausian_noise"); });
   EXPECT_NE(unknown.find("expected one of gaussian_noise, shot_noise"), std::string::npos);
   EXPECT_NE(unknown.find("got gausian_noise"), std::string::npos);
-  EXPECT_EQ(message([&] { Corruption("fog", 0, size); }),
+  EXPECT_EQ(message([&] { Corruptor("fog", 0, size); }),
             "[corrupt] expected a severity from 1 to 5 for fog, got 0");
-  EXPECT_EQ(message([&] { Corruption("fog", 6, size); }),
+  EXPECT_EQ(message([&] { Corruptor("fog", 6, size); }),
             "[corrupt] expected a severity from 1 to 5 for fog, got 6");
-  EXPECT_EQ(message([&] { Corruption("fog", 1, {32, 32, 4}); }),
+  EXPECT_EQ(message([&] { Corruptor("fog", 1, {32, 32, 4}); }),
             "[corrupt] expected images of 1 or 3 channels, got 32x32x4");
-  EXPECT_EQ(message([&] { Corruption("fog", 1, {8, 32, 3}); }),
+  EXPECT_EQ(message([&] { Corruptor("fog", 1, {8, 32, 3}); }),
             "[corrupt] expected images of at least 16x16, got 8x32x3");
-  EXPECT_EQ(message([&] { Corruption("shear", 1, size); }),
+  EXPECT_EQ(message([&] { Corruptor("shear", 1, size); }),
             "[corrupt] expected images of 28x28x1 for shear, got 32x32x3");
   EXPECT_EQ(message([] { FrostTextures::from_folder("/nowhere", "none"); }),
             "[frost] expected a folder with frost1.png to frost5.jpg, got /nowhere");

@@ -1,5 +1,5 @@
-// The distortions with chance: statistics of the change they make, against those of the
-// libraries they were published with (scripts/distortion_fixtures.py).
+// The corruptions with chance: statistics of the change they make, against those of the
+// libraries they were published with (scripts/corruption_fixtures.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "qact/base/parallel.h"
 #include "qact/corrupt/corrupt.h"
-#include "qact/image/parallel.h"
-#include "tests/corrupt/pictures.h"
+#include "tests/corrupt/test_images.h"
 
 namespace qact::corrupt {
 namespace {
@@ -55,7 +55,7 @@ void add_spectrum(const Numbers& plane, int side, double share, double* rings) {
   }
 }
 
-// What one picture adds to the sums: the channels' means, their products, the spectrum.
+// What one image adds to the sums: the channels' means, their products, the spectrum.
 Numbers moments(const image::Image& in, const image::Image& out) {
   const int channels = in.size.channels, side = in.size.height, pixels = side * side;
   std::vector<Numbers> planes(channels, Numbers(pixels));
@@ -106,15 +106,15 @@ struct Measured {
   Numbers value, error;
 };
 
-// The statistics and, by the jackknife over groups of pictures, their standard errors.
-Measured measure(const Corruption& corruption, int count, int side, int channels) {
+// The statistics and, by the jackknife over groups of images, their standard errors.
+Measured measure(const Corruptor& corruptor, int count, int side, int channels) {
   std::vector<Numbers> groups(kGroups);
-  image::parallel_for(kGroups, 0, 1, [&](int64_t g) {
+  base::parallel_for(kGroups, 0, 1, [&](int64_t g) {
     const int each = count / kGroups;
     for (int64_t i = g * each; i < (g + 1) * each; ++i) {
-      const image::Image in = testing::picture(i, side, channels);
+      const image::Image in = testing::image(i, side, channels);
       image::Image out(in.size);
-      corruption.apply(in.pixels.data(), i, out.pixels.data());
+      corruptor.apply(in.pixels.data(), i, out.pixels.data());
       const Numbers found = moments(in, out);
       groups[g].resize(found.size());
       for (size_t k = 0; k < found.size(); ++k) groups[g][k] += found[k] / each;
@@ -157,23 +157,23 @@ std::string label(size_t k) {
                         : "correlation " + std::to_string(k - 2 - kRings);
 }
 
-// Fewer pictures than the fixtures have keep the suite fast; the environment asks for all,
+// Fewer images than the fixtures have keep the suite fast; the environment asks for all,
 // and for the full strictness: of thousands of comparisons between estimates from few
-// pictures, some are three standard errors apart by chance.
-bool all_pictures() { return std::getenv("QACT_CORRUPT_ALL_PICTURES") != nullptr; }
+// images, some are three standard errors apart by chance.
+bool all_images() { return std::getenv("QACT_CORRUPT_ALL_IMAGES") != nullptr; }
 
 void compare(const nlohmann::json& row, std::shared_ptr<const FrostTextures> frost) {
   const int side = row["side"], channels = row["channels"], severity = row["severity"];
   const std::string name = row["name"];
   const int usual = side > 32 ? 20 : 60;
-  const int count = all_pictures() ? row["pictures"].get<int>() : usual;
-  if (side > 32 && severity != 2 && severity != 5 && !all_pictures()) return;
-  const Corruption corruption(name, severity, {side, side, channels}, 1, std::move(frost));
-  const Measured ours = measure(corruption, count, side, channels);
+  const int count = all_images() ? row["images"].get<int>() : usual;
+  if (side > 32 && severity != 2 && severity != 5 && !all_images()) return;
+  const Corruptor corruptor(name, severity, {side, side, channels}, 1, std::move(frost));
+  const Measured ours = measure(corruptor, count, side, channels);
   const Numbers expected = row["value"], error = row["error"];
   ASSERT_EQ(ours.value.size(), expected.size());
   for (size_t k = 0; k < expected.size(); ++k) {
-    const double chance = (all_pictures() ? 3 : 5) * std::hypot(error[k], ours.error[k]);
+    const double chance = (all_images() ? 3 : 5) * std::hypot(error[k], ours.error[k]);
     EXPECT_NEAR(ours.value[k], expected[k], std::max(tolerance(k, expected), chance))
         << name << " at severity " << severity << ", side " << side << ", " << label(k)
         << "; standard errors " << ours.error[k] << " and " << error[k];

@@ -27,17 +27,17 @@ TEST(Draw, DependsOnAllOfItsFourNumbers) {
 
 // No two corruptions, severities or other streams share numbers, and published seeds keep theirs.
 TEST(Draw, StreamsOfTheirOwn) {
-  std::set<core::Stream> streams = {core::corruption_stream("frost_texture", 0)};
-  for (const Distortion& distortion : distortions()) {
+  std::set<base::Stream> streams = {base::corruption_stream("frost_texture", 0)};
+  for (const Corruption& corruption : corruptions()) {
     for (int severity = 1; severity <= kSeverities; ++severity) {
-      EXPECT_TRUE(streams.insert(core::corruption_stream(distortion.name, severity)).second)
-          << distortion.name << " " << severity;
+      EXPECT_TRUE(streams.insert(base::corruption_stream(corruption.name, severity)).second)
+          << corruption.name << " " << severity;
     }
   }
-  EXPECT_GT(*streams.begin(), core::Stream::count);
-  core::Random severity(7, static_cast<uint64_t>(core::corruption_stream("fog", 3)));
-  EXPECT_EQ(Draw(7, "fog", 3, 5).bits(), core::Random(severity.bits(), uint64_t{5}).bits());
-  EXPECT_EQ(core::corruption_stream("", 3), core::Stream{0xcbf29ce484222325 + 3});
+  EXPECT_GT(*streams.begin(), base::Stream::count);
+  base::Random severity(7, static_cast<uint64_t>(base::corruption_stream("fog", 3)));
+  EXPECT_EQ(Draw(7, "fog", 3, 5).bits(), base::Random(severity.bits(), uint64_t{5}).bits());
+  EXPECT_EQ(base::corruption_stream("", 3), base::Stream{0xcbf29ce484222325 + 3});
 }
 
 // The share below each of many thresholds, tails included, within four standard errors.

@@ -1,5 +1,5 @@
-// The distortions against bytes computed with the libraries they were published with; those with
-// chance from the same draws (scripts/distortion_fixtures.py). Noise has a test of its own.
+// The corruptions against bytes computed with the libraries they were published with; those with
+// chance from the same draws (scripts/corruption_fixtures.py). Noise has a test of its own.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 #include "qact/corrupt/corrupt.h"
 #include "qact/image/codec.h"
-#include "tests/corrupt/pictures.h"
+#include "tests/corrupt/test_images.h"
 
 namespace qact::corrupt {
 namespace {
@@ -51,9 +51,9 @@ struct Difference {
   double share() const { return static_cast<double>(other) / static_cast<double>(values); }
 };
 
-// Every other picture in colour is twice as bright: much of it is white, where rounding shows.
+// Every other image in colour is twice as bright: much of it is white, where rounding shows.
 image::Image input(int index, int side, int channels) {
-  image::Image out = testing::picture(index, side, channels);
+  image::Image out = testing::image(index, side, channels);
   for (uint8_t& v : out.pixels) {
     if (channels == 3 && index % 2 == 1) v = static_cast<uint8_t>(std::min(2 * v, 255));
   }
@@ -64,13 +64,13 @@ image::Image input(int index, int side, int channels) {
 Difference compare(const nlohmann::json& row, std::shared_ptr<const FrostTextures> frost,
                    const uint8_t* expected) {
   const int side = row["side"], channels = row["channels"], stride = row["stride"];
-  const Corruption corruption(row["name"].get<std::string>(), row["severity"],
-                              {side, side, channels}, 0, std::move(frost));
+  const Corruptor corruptor(row["name"].get<std::string>(), row["severity"], {side, side, channels},
+                            0, std::move(frost));
   Difference difference;
-  for (int i = 0; i < row["pictures"]; ++i) {
+  for (int i = 0; i < row["images"]; ++i) {
     const image::Image in = input(i, side, channels);
     image::Image out(in.size);
-    corruption.apply(in.pixels.data(), i, out.pixels.data());
+    corruptor.apply(in.pixels.data(), i, out.pixels.data());
     for (size_t k = i % stride; k < out.pixels.size(); k += stride) {
       const int off = std::abs(out.pixels[k] - expected[difference.values++]);
       difference.other += off > 0;
@@ -80,7 +80,7 @@ Difference compare(const nlohmann::json& row, std::shared_ptr<const FrostTexture
   return difference;
 }
 
-// The published pictures are not part of the repository: the environment may name their folder, for
+// The published images are not part of the repository: the environment may name their folder, for
 // fixtures made with --frost.
 std::shared_ptr<const FrostTextures> textures() {
   const char* folder = std::getenv("QACT_FROST_TEXTURES");

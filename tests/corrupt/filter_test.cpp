@@ -4,13 +4,13 @@
 
 #include <cmath>
 
-#include "qact/core/random.h"
+#include "qact/base/random.h"
 
 namespace qact::corrupt {
 namespace {
 
 std::vector<float> values(int64_t n) {
-  core::Random random(3, 1);
+  base::Random random(3, 1);
   std::vector<float> out(n);
   for (float& v : out) v = static_cast<float>(255 * random.uniform());
   return out;

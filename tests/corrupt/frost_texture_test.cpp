@@ -12,18 +12,18 @@ struct Statistics {
   double beside = 0;  // correlation of G with the pixel to the right
 };
 
-Statistics measure(const image::Image& picture) {
-  const auto [height, width, channels] = picture.size;
+Statistics measure(const image::Image& image) {
+  const auto [height, width, channels] = image.size;
   Statistics s;
   const double n = height * width;
   for (int c = 0; c < 3; ++c) {
     double sum = 0, squares = 0, products = 0;
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
-        const double v = picture.row(y)[x * 3 + c];
+        const double v = image.row(y)[x * 3 + c];
         sum += v;
         squares += v * v;
-        products += v * picture.row(y)[(x + 1) % width * 3 + c];
+        products += v * image.row(y)[(x + 1) % width * 3 + c];
       }
     }
     s.mean[c] = sum / n;
@@ -34,7 +34,7 @@ Statistics measure(const image::Image& picture) {
   return s;
 }
 
-// Of the published pictures, scaled by .2.
+// Of the published images, scaled by .2.
 TEST(FrostTexture, HasThePublishedStatistics) {
   const Statistics published[] = {{{78, 149, 166}, {27, 17, 15}, .69},
                                   {{201, 205, 215}, {21, 22, 23}, .60},

@@ -24,7 +24,7 @@ Histogram shares(const std::vector<uint8_t>& bytes) {
 // One value of the noise on [0, 1].
 template <class Engine>
 double plain(const std::string& name, double x, Engine& engine) {
-  Setting setting;
+  EffectParams setting;
   setting.severity = kSeverity;
   setting.scale = Scale::imagenet;
   std::normal_distribution<double> normal;
@@ -44,11 +44,11 @@ TEST(Noise, HasTheSharesOfItsDefinition) {
   const int64_t n = kSize.values();
   for (const std::string name :
        {"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"}) {
-    const Corruption corruption(name, kSeverity, kSize, 9);
+    const Corruptor corruptor(name, kSeverity, kSize, 9);
     for (const int value : {0, 1, 60, 128, 250, 255}) {
       const std::vector<uint8_t> in(n, static_cast<uint8_t>(value));
       std::vector<uint8_t> out(n), drawn(n);
-      corruption.apply(in.data(), value, out.data());
+      corruptor.apply(in.data(), value, out.data());
       for (uint8_t& v : drawn) {
         v = static_cast<uint8_t>(std::clamp(plain(name, value / 255.0, engine), 0.0, 1.0) * 255);
       }

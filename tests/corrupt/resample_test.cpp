@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/corrupt/pictures.h"
+#include "tests/corrupt/test_images.h"
 
 namespace qact::corrupt {
 namespace {
@@ -47,11 +47,11 @@ TEST(Resample, ZoomsByThePublishedTable) {
 
 TEST(Resample, AddsAsAPlainLoop) {
   for (const int channels : {1, 3}) {
-    const image::Image picture = testing::picture(2, 28, channels);
-    const std::vector<float> in(picture.pixels.begin(), picture.pixels.end());
+    const image::Image image = testing::image(2, 28, channels);
+    const std::vector<float> in(image.pixels.begin(), image.pixels.end());
     const Axis axis = zoom_axis(28, 1.3);
     std::vector<float> sum(in.size(), 5);
-    add_resampled(in.data(), picture.size, axis, axis, 2.0f, sum.data());
+    add_resampled(in.data(), image.size, axis, axis, 2.0f, sum.data());
     const auto at = [&](int y, int x, int c) {
       return double(in[(std::min(y, 27) * 28 + std::min(x, 27)) * channels + c]);
     };

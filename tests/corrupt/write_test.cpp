@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "qact/data/dataset.h"
+#include "qact/data/image_files.h"
 #include "qact/data/npy_pair.h"
-#include "qact/data/pictures.h"
-#include "tests/corrupt/pictures.h"
-#include "tests/results/scratch_folder.h"
+#include "tests/base/scratch_folder.h"
+#include "tests/corrupt/test_images.h"
 
 namespace qact::corrupt {
 namespace {
@@ -23,23 +23,23 @@ class Write : public ::testing::Test {
   void SetUp() override {
     use({32, 32, 3});
     options_.folder = folder_;
-    options_.distortions = {"fog", "contrast"};
+    options_.corruptions = {"fog", "contrast"};
     options_.frost = std::make_shared<const FrostTextures>(FrostTextures::procedural());
   }
 
   void use(image::Size size) {
-    pixels_ = testing::pictures(kCount, size.height, size.channels);
+    pixels_ = testing::images(kCount, size.height, size.channels);
     images_ = {.name = "made", .pixels = pixels_, .size = size, .labels = {}, .class_names = {}};
     for (int i = 0; i < kCount; ++i) images_.labels.push_back(i % 3);
   }
 
   Written write(const Progress& progress = {}) {
-    return write_distorted(images_, options_, progress);
+    return write_corrupted(images_, options_, progress);
   }
 
   std::vector<uint8_t> expected(const std::string& name, int severity) const {
     std::vector<uint8_t> out(pixels_.size());
-    Corruption(name, severity, images_.size, options_.seed, options_.frost)
+    Corruptor(name, severity, images_.size, options_.seed, options_.frost)
         .apply(pixels_.data(), 0, kCount, out.data(), 1);
     return out;
   }
@@ -74,7 +74,7 @@ TEST_F(Write, ArraysHoldAllSeverities) {
   const Written written = write();
   EXPECT_EQ(written.made, 2);
   EXPECT_EQ(files(),
-            (std::vector<std::string>{"contrast.npy", "distorted.json", "fog.npy", "labels.npy"}));
+            (std::vector<std::string>{"contrast.npy", "corrupted.json", "fog.npy", "labels.npy"}));
   const data::Split all = data::read_npy_pair(folder_ / "fog.npy", folder_ / "labels.npy", 3);
   ASSERT_EQ(all.count(), 5 * kCount);
   EXPECT_EQ(all.size, images_.size);
@@ -110,21 +110,21 @@ TEST_F(Write, FoldersOfPictures) {
 TEST_F(Write, FoldersOfMnist) {
   use({28, 28, 1});
   options_.layout = Layout::mnist_c;
-  options_.distortions = {"shear"};
+  options_.corruptions = {"shear"};
   write();
   const data::Split one = data::read_npy_pair(folder_ / "shear" / "test_images.npy",
                                               folder_ / "shear" / "test_labels.npy", 3);
   EXPECT_EQ(std::vector<uint8_t>(one.pixels.begin(), one.pixels.end()), expected("shear", 2));
   EXPECT_TRUE(fs::exists(folder_ / "identity" / "test_images.npy"));
-  options_.distortions = {"snow"};
-  EXPECT_EQ(failure(), "[corrupt] expected one of MNIST-C's distortions for its layout, got snow");
+  options_.corruptions = {"snow"};
+  EXPECT_EQ(failure(), "[corrupt] expected one of MNIST-C's corruptions for its layout, got snow");
 }
 
 TEST_F(Write, GoesOnWhereItWasStopped) {
   int calls = 0;
   EXPECT_EQ(failure([&](double) { return ++calls < 7; }),
             "[corrupt] stopped; run the same command again to go on");
-  EXPECT_EQ(files(), (std::vector<std::string>{"distorted.json", "fog.npy", "labels.npy"}));
+  EXPECT_EQ(files(), (std::vector<std::string>{"corrupted.json", "fog.npy", "labels.npy"}));
   double last = 0;
   const Written written = write([&](double share) {
     EXPECT_GE(share, last);
@@ -139,9 +139,9 @@ TEST_F(Write, GoesOnWhereItWasStopped) {
 }
 
 TEST_F(Write, RecordsWhichFrostItWas) {
-  options_.distortions = {"fog", "frost"};
+  options_.corruptions = {"fog", "frost"};
   const auto recorded = [&] {
-    std::ifstream file(folder_ / "distorted.json");
+    std::ifstream file(folder_ / "corrupted.json");
     return nlohmann::json::parse(file);
   };
   write();
@@ -181,9 +181,9 @@ TEST_F(Write, LeavesNothingHalfWrittenWithoutSpace) {
 
 TEST_F(Write, KeepsToWhatTheDatasetsExpect) {
   for (const char* name : {"cifar10-c", "tiny-imagenet-c", "mnist-c"}) {
-    for (const std::string& distortion : data::find_dataset(name).distortions) {
-      if (distortion == "identity") continue;
-      EXPECT_EQ(find(distortion).name, distortion);
+    for (const std::string& corruption : data::find_dataset(name).corruptions) {
+      if (corruption == "identity") continue;
+      EXPECT_EQ(find(corruption).name, corruption);
     }
   }
 }

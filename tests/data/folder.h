@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "qact/image/codec.h"
+#include "tests/base/scratch_folder.h"
 #include "tests/image/fixtures.h"
-#include "tests/results/scratch_folder.h"
 
 namespace qact::test {
 

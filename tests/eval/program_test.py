@@ -75,9 +75,9 @@ class EvalProgram(unittest.TestCase):
         return [row for row in map(json.loads, lines) if row["kind"] == kind]
 
     def test_rows_a_summary_and_lines_in_a_pipe(self):
-        words = ["eval", self.run_folder, "--distortions", "brightness,tone", "--severities",
-                 "0,5", "--batch-size", "15", "--classifiers", "head,logistic", "--pictures",
-                 "--picture-samples", "12"]
+        words = ["eval", self.run_folder, "--corruptions", "brightness,tone", "--severities",
+                 "0,5", "--batch-size", "15", "--classifiers", "head,logistic", "--diagnostics",
+                 "--diagnostic-samples", "12"]
         done = run(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr.splitlines()[0],
@@ -93,10 +93,10 @@ class EvalProgram(unittest.TestCase):
         self.assertEqual(set(summary[0]["accuracy"]), {"0", "5"})
         self.assertEqual(len(self.rows("scores")), 12)
         self.assertEqual(len(self.rows("reliability")), 24)
-        self.assertIn("--distortions brightness,tone", self.rows("scores")[0]["command"])
-        for picture in self.rows("tsne"):
-            self.assertEqual((picture["n"], len(picture["x"]), len(picture["y"])), (24, 24, 24))
-            self.assertEqual(picture["point_severity"], [0] * 12 + [5] * 12)
+        self.assertIn("--corruptions brightness,tone", self.rows("scores")[0]["command"])
+        for row in self.rows("tsne"):
+            self.assertEqual((row["n"], len(row["x"]), len(row["y"])), (24, 24, 24))
+            self.assertEqual(row["point_severity"], [0] * 12 + [5] * 12)
         for histogram in self.rows("histogram"):
             if histogram["what"] != "context":
                 total = sum(histogram["counts"]) + histogram["below"] + histogram["above"]
@@ -108,7 +108,7 @@ class EvalProgram(unittest.TestCase):
         self.assertEqual(run(*words).returncode, 0)
         command = self.rows("scores", folder)[0]["command"]
         for part in ("--data-dir 'some where'", "--modes tracked,batch", "--severities 0",
-                     "--classifiers head,quantile,logistic ", "--distortions gaussian_noise,",
+                     "--classifiers head,quantile,logistic ", "--corruptions gaussian_noise,",
                      ",jpeg_compression "):
             self.assertIn(part, command)
         for again in (shlex.split(command)[1:], words[:-2]):
@@ -116,10 +116,10 @@ class EvalProgram(unittest.TestCase):
 
     @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no device that is always full")
     def test_lost_output_is_told(self):
-        picture = self.folder / "one.png"
-        picture.write_bytes(png(band(random.Random(3), 1), SIDE))
-        for words in (["predict", self.run_folder, picture],
-                      ["predict", self.run_folder, picture, "--json"],
+        image = self.folder / "one.png"
+        image.write_bytes(png(band(random.Random(3), 1), SIDE))
+        for words in (["predict", self.run_folder, image],
+                      ["predict", self.run_folder, image, "--json"],
                       ["eval", self.copy_of_run("lost"), "--severities", "0", "--limit", "9"],
                       ["data", "list"]):
             with open("/dev/full", "w") as full:
@@ -141,7 +141,7 @@ class EvalProgram(unittest.TestCase):
     def test_kills_and_signals_leave_what_the_same_command_goes_on_from(self):
         folder = self.copy_of_run("disturbed")
         results = folder / "results.jsonl"
-        words = ["eval", folder, "--distortions", "benchmark", "--batch-size", "15"]
+        words = ["eval", folder, "--corruptions", "benchmark", "--batch-size", "15"]
         self.assertEqual(run(*words).returncode, 0)
         whole = results.read_bytes()
         results.unlink()
@@ -171,7 +171,7 @@ class EvalProgram(unittest.TestCase):
                 (["eval"], 2, "runs"),
                 (["eval", self.run_folder, "--modes", "own"], 2, "got 'own'"),
                 (["eval", self.run_folder, "--severities", "7"], 2, "got 7"),
-                (["eval", self.run_folder, "--distortions", "rain"], 2, "got rain"),
+                (["eval", self.run_folder, "--corruptions", "rain"], 2, "got rain"),
                 (["eval", self.run_folder, "--threads=-3"], 2, "from 0 to 4096, got -3"),
                 (["eval", self.folder / "nowhere"], 1, "nowhere, which is not there"),
                 (["eval", empty], 1, "empty, which has no config.json"),
@@ -179,7 +179,7 @@ class EvalProgram(unittest.TestCase):
                 (["eval", self.run_folder, "--data-seed=-1"], 2, "of 0 or more, got -1"),
                 (["eval", self.run_folder, "--limit", "99999999999999999999"], 2,
                  "of 0 or more, got 99999999999999999999"),
-                (["predict", self.run_folder], 2, "pictures"),
+                (["predict", self.run_folder], 2, "images"),
                 (["predict", self.run_folder, "x.png", "--seed=-1"], 2, "of 0 or more, got -1"),
                 (["predict", self.run_folder, "x.png", "--classifier", "none"], 1,
                  "qact: [inference] expected one of the model's classifiers (head, quantile, "
@@ -190,7 +190,7 @@ class EvalProgram(unittest.TestCase):
                  "--top: expected a whole number of 1 or more, got 0"),
                 (["predict", self.run_folder, "x.png", "--threads=-3"], 2, "got -3"),
                 (["predict", empty, "x.png"], 1, "empty, which has no model.safetensors"),
-                (["predict", self.run_folder, empty], 1, f"pictures, got none in {empty}"),
+                (["predict", self.run_folder, empty], 1, f"images, got none in {empty}"),
                 (["corrupt", "--sheet", "x.png", "--threads=-3"], 2, "got -3"),
                 (["corrupt", "--sheet", "x.png", "--severities", "6"], 2, "from 1 to 5, got 6")):
             done = run(*words)
@@ -223,67 +223,67 @@ class EvalProgram(unittest.TestCase):
         first = json.loads(data[8:8 + length])["fc1.weight"]["data_offsets"][0]
         data[8 + length + first:8 + length + first + 4] = struct.pack("<f", math.nan)
         weights.write_bytes(data)
-        picture = self.folder / "some.png"
-        picture.write_bytes(png(band(random.Random(3), 1), SIDE))
-        for words in (["predict", folder, picture], ["eval", folder, "--severities", "0"]):
+        image = self.folder / "some.png"
+        image.write_bytes(png(band(random.Random(3), 1), SIDE))
+        for words in (["predict", folder, image], ["eval", folder, "--severities", "0"]):
             done = run(*words)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertRegex(done.stderr, f"^qact: .safetensors. {weights}: tensor 'fc1.weight': "
                              r"expected finite numbers, got 1 of \d+ that are nan or infinite\n$")
 
     def test_out_of_memory_is_said_in_one_line(self):
-        picture = self.folder / "copied.png"
-        picture.write_bytes(png(band(random.Random(3), 1), SIDE))
+        image = self.folder / "copied.png"
+        image.write_bytes(png(band(random.Random(3), 1), SIDE))
         limit = 1 << 38
-        done = run("predict", self.run_folder, picture, "--mode", "augment", "--copies", 10**9,
+        done = run("predict", self.run_folder, image, "--mode", "augment", "--copies", 10**9,
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr, r"^qact: .predict. out of memory: DefaultCPUAllocator: .* "
                          r"1024000001024 bytes.*; a smaller --batch-size needs less\n$")
 
-    def test_awkward_pictures(self):
-        pictures = self.folder / "awkward"
-        pictures.mkdir()
+    def test_awkward_images(self):
+        images = self.folder / "awkward"
+        images.mkdir()
         image = band(random.Random(9), 2)
-        (pictures / "a plain.png").write_bytes(png(image, SIDE))
-        (pictures / "b deep.png").write_bytes(png(image, SIDE, depth=16))
-        (pictures / "c one.png").write_bytes(png(image[:1], 1))
-        (pictures / "d empty.png").write_bytes(b"")
-        (pictures / "e loop.png").symlink_to("e loop.png")
-        (pictures / "f lost.jpg").symlink_to("nowhere.jpg")
-        done = run("predict", self.run_folder, pictures)
+        (images / "a plain.png").write_bytes(png(image, SIDE))
+        (images / "b deep.png").write_bytes(png(image, SIDE, depth=16))
+        (images / "c one.png").write_bytes(png(image[:1], 1))
+        (images / "d empty.png").write_bytes(b"")
+        (images / "e loop.png").symlink_to("e loop.png")
+        (images / "f lost.jpg").symlink_to("nowhere.jpg")
+        done = run("predict", self.run_folder, images)
         self.assertEqual(done.returncode, 1)
         table = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual([row["file"] for row in table],
-                         [str(pictures / name) for name in ("a plain.png", "b deep.png", "c one.png")])
+                         [str(images / name) for name in ("a plain.png", "b deep.png", "c one.png")])
         self.assertEqual([row["class"] for row in table[:2]], ["2", "2"])
         self.assertEqual(table[0]["probability"], table[1]["probability"])
         lines = done.stderr.splitlines()
-        for line, part in zip(lines, ("d empty.png: [picture] expected a PNG or JPEG file, got an "
+        for line, part in zip(lines, ("d empty.png: [image] expected a PNG or JPEG file, got an "
                                       "empty one",
                                       "e loop.png: Too many levels of symbolic links",
                                       "f lost.jpg: No such file or directory",
-                                      "expected pictures that can be read, got 3 of 6 that "
+                                      "expected images that can be read, got 3 of 6 that "
                                       "cannot"), strict=True):
             self.assertIn(part, line)
 
     def test_predictions(self):
-        pictures = self.folder / "pictures, three"
-        pictures.mkdir()
+        images = self.folder / "images, three"
+        images.mkdir()
         noise = random.Random(9)
         for label in range(3):
-            (pictures / f"{label}.png").write_bytes(png(band(noise, label), SIDE))
-        done = run("predict", self.run_folder, pictures, "--top", "2")
+            (images / f"{label}.png").write_bytes(png(band(noise, label), SIDE))
+        done = run("predict", self.run_folder, images, "--top", "2")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         table = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual([row["file"] for row in table],
-                         [str(pictures / f"{label}.png") for label in range(3)])
+                         [str(images / f"{label}.png") for label in range(3)])
         self.assertEqual([row["class"] for row in table], ["0", "1", "2"])
         self.assertEqual([row["label"] for row in table], ["0", "1", "2"])
         self.assertGreater(float(table[0]["probability"]), float(table[0]["probability_2"]))
 
-        (pictures / "broken.png").write_bytes(png(band(noise, 0), SIDE)[:60])
-        done = run("predict", self.run_folder / "model.safetensors", pictures, "--json",
+        (images / "broken.png").write_bytes(png(band(noise, 0), SIDE)[:60])
+        done = run("predict", self.run_folder / "model.safetensors", images, "--json",
                    "--mode", "prior")
         self.assertEqual(done.returncode, 1)
         self.assertIn("skipped", done.stderr)

@@ -69,7 +69,7 @@ void cifar(Bytes bytes) {
 }
 
 template <image::Image (*decode)(Bytes, int)>
-void picture(Bytes bytes) {
+void image(Bytes bytes) {
   refusing([&] {
     const image::Image out = decode(bytes, 0);
     expect(static_cast<int64_t>(out.pixels.size()) == out.size.values());
@@ -95,11 +95,11 @@ std::vector<uint8_t> with_right_sums(Bytes bytes) {
 }
 
 void png(Bytes bytes) {
-  picture<image::decode_png>(bytes);
-  picture<image::decode_png>(with_right_sums(bytes));
+  image<image::decode_png>(bytes);
+  image<image::decode_png>(with_right_sums(bytes));
 }
 
-constexpr auto jpeg = picture<image::decode_jpeg>;
+constexpr auto jpeg = image<image::decode_jpeg>;
 
 }  // namespace
 

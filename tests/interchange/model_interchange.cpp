@@ -18,8 +18,8 @@ namespace {
 
 using Arguments = std::span<char*>;
 
-qact::models::Options parse_options(Arguments arguments) {
-  qact::models::Options options;
+qact::models::NetworkOptions parse_options(Arguments arguments) {
+  qact::models::NetworkOptions options;
   for (const std::string argument : arguments) {
     const size_t equals = argument.find('=');
     const std::string key = argument.substr(0, equals);

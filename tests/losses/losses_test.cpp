@@ -28,7 +28,7 @@ TEST(Losses, GradientsAreTheDifferences) {
   for (const std::string& name : names()) {
     const Loss loss = make(name);
     const auto value = [&](const torch::Tensor& e) {
-      core::Random random(1, 2);
+      base::Random random(1, 2);
       return loss.value({e, e.matmul(weight), labels}, random);
     };
     torch::Tensor e = embedding.clone().requires_grad_(true);
@@ -47,7 +47,7 @@ TEST(Losses, AreZeroWithoutPartners) {
   for (const std::string& name : names()) {
     const Loss loss = make(name);
     if (!loss.balanced) continue;
-    core::Random random(1, 2);
+    base::Random random(1, 2);
     const torch::Tensor value = loss.value({embedding, logits, labels}, random);
     EXPECT_EQ(value.item<float>(), 0) << name;
     value.backward();
@@ -60,7 +60,7 @@ TEST(Losses, SurviveEqualSamplesAndShowNan) {
   const torch::Tensor logits = torch::zeros({12, 3});
   for (const std::string& name : names()) {
     const Loss loss = make(name);
-    core::Random random(1, 2);
+    base::Random random(1, 2);
     torch::Tensor equal = torch::ones({12, 4}).requires_grad_(true);
     const torch::Tensor value = loss.value({equal, logits + 0 * equal.sum(), labels}, random);
     value.backward();
@@ -78,7 +78,7 @@ TEST(Losses, TakeHalfPrecisionAndGiveFloat) {
   const torch::Tensor embedding = torch::randn({12, 4}, torch::kBFloat16);
   const torch::Tensor labels = torch::arange(12) % 3;
   for (const std::string& name : names()) {
-    core::Random random(1, 2);
+    base::Random random(1, 2);
     EXPECT_EQ(make(name).value({embedding, embedding, labels}, random).scalar_type(), torch::kFloat)
         << name;
   }
@@ -88,7 +88,7 @@ TEST(Losses, RefuseWhatTheyCannotHave) {
   EXPECT_THROW(make("mse"), c10::Error);
   EXPECT_THROW(make("triplet", {.margin = -1}), c10::Error);
   EXPECT_THROW(make("watershed", {.seeds = 0}), c10::Error);
-  core::Random random(1, 1);
+  base::Random random(1, 1);
   const torch::Tensor x = torch::randn({4, 3});
   EXPECT_THROW(make("watershed").value({x, x, torch::zeros({3}, torch::kLong)}, random),
                c10::Error);
@@ -98,7 +98,7 @@ TEST(Losses, RefuseWhatTheyCannotHave) {
 TEST(Losses, CrossEntropyIsTorchs) {
   const torch::Tensor logits = torch::randn({5, 3});
   const torch::Tensor labels = torch::tensor({0, 2, 1, 1, 0});
-  core::Random random(1, 1);
+  base::Random random(1, 1);
   EXPECT_TRUE(torch::allclose(make("cross-entropy").value({logits, logits, labels}, random),
                               torch::nn::functional::cross_entropy(logits, labels)));
 }

@@ -53,14 +53,14 @@ TEST(RandomTriplet, HasTheMeanOverAllTriplets) {
     }
     expected += sum / count / anchors;
   }
-  core::Random random(4, 0);
+  base::Random random(4, 0);
   double mean = 0;
   constexpr int kRounds = 2000;
   for (int round = 0; round < kRounds; ++round) {
     mean += random_triplet(e, y, 1.0, random).item<double>() / kRounds;
   }
   EXPECT_NEAR(mean, expected, 0.05);
-  core::Random one(9, 0), same(9, 0);
+  base::Random one(9, 0), same(9, 0);
   EXPECT_EQ(random_triplet(e, y, 1.0, one).item<double>(),
             random_triplet(e, y, 1.0, same).item<double>());
 }

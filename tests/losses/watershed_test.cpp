@@ -70,7 +70,7 @@ TEST(Flood, IsTheNaiveOne) {
       for (const int64_t seeds : {1, 2, 100}) {
         for (const bool grid : {false, true}) {
           const Sample sample = make_sample(n, classes, grid, 10 * n + classes);
-          core::Random random(n, seeds);
+          base::Random random(n, seeds);
           const Indices drawn = draw_seeds(sample.labels, seeds, random);
           EXPECT_EQ(flood(sample.view(), sample.labels, drawn),
                     naive_flood(sample.view(), sample.labels, drawn))
@@ -84,7 +84,7 @@ TEST(Flood, IsTheNaiveOne) {
 TEST(Flood, ReachesEachSampleOverItsLowestPass) {
   for (const uint64_t seed : {1, 2, 3, 4}) {
     const Sample sample = make_sample(30, 4, seed % 2 == 0, seed);
-    core::Random random(seed, 0);
+    base::Random random(seed, 0);
     const Indices seeds = draw_seeds(sample.labels, 2, random);
     const Indices flooded = flood(sample.view(), sample.labels, seeds);
     const auto pass = lowest_passes(sample.view());
@@ -102,7 +102,7 @@ TEST(Flood, ReachesEachSampleOverItsLowestPass) {
 TEST(Seeds, AreDistinctAndOfEachClass) {
   const Indices labels = {4, 4, 9, 4, 9, 0};
   std::map<int64_t, int64_t> drawn_first;
-  core::Random random(3, 1);
+  base::Random random(3, 1);
   for (int round = 0; round < 300; ++round) {
     const Indices seeds = draw_seeds(labels, 2, random);
     ASSERT_EQ(seeds.size(), 5u);
@@ -147,7 +147,7 @@ TEST(Watershed, IsTheDefinition) {
   for (const int64_t n : {2, 9, 40}) {
     for (const int64_t classes : {1, 3, 8}) {
       const Sample sample = make_sample(n, classes, false, n);
-      core::Random random(7, n), again(7, n);
+      base::Random random(7, n), again(7, n);
       const Indices flooded =
           naive_flood(sample.view(), sample.labels, draw_seeds(sample.labels, 1, again));
       // Labels need not be 0, 1, ...: classes that are absent drop out.

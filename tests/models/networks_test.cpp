@@ -8,13 +8,13 @@
 namespace qact::models {
 namespace {
 
-int64_t parameter_count(const std::string& name, const Options& options) {
+int64_t parameter_count(const std::string& name, const NetworkOptions& options) {
   int64_t count = 0;
   for (const auto& parameter : make(name, options)->parameters()) count += parameter.numel();
   return count;
 }
 
-int64_t quantile_activations(const std::string& name, const Options& options) {
+int64_t quantile_activations(const std::string& name, const NetworkOptions& options) {
   int64_t count = 0;
   for (const auto& module : make(name, options)->modules()) {
     count += module->as<nn::QuantileActivation>() != nullptr;
@@ -48,7 +48,7 @@ TEST(Networks, PutTheActivationWhereThePlacementSays) {
   ASSERT_EQ(std::size(cases), names().size());
   for (const Case& test : cases) {
     SCOPED_TRACE(test.name);
-    Options options{.activation = "qact"};
+    NetworkOptions options{.activation = "qact"};
     const auto count = [&](const char* placement, int64_t stages) {
       options.placement = placement;
       options.early_stages = stages;
@@ -77,7 +77,7 @@ TEST_P(EachNetwork, TrainsWithEveryActivationAndPlacement) {
       const auto network =
           make(GetParam(),
                {.classes = 7, .image_size = 16, .activation = activation, .placement = placement});
-      const Output output = network->forward(images);
+      const NetworkOutput output = network->forward(images);
       EXPECT_EQ(output.embedding.sizes(), (std::vector<int64_t>{3, network->features()}));
       ASSERT_EQ(output.logits.sizes(), (std::vector<int64_t>{3, 7}));
       output.logits.square().sum().backward();
@@ -97,7 +97,7 @@ TEST_P(EachNetwork, TakesTheSizesOfTheDatasets) {
     const auto network =
         make(GetParam(), {.classes = 200, .channels = channels, .image_size = size});
     const torch::NoGradGuard no_grad;
-    const Output output = network->forward(torch::randn({2, channels, size, size}));
+    const NetworkOutput output = network->forward(torch::randn({2, channels, size, size}));
     EXPECT_EQ(output.logits.sizes(), (std::vector<int64_t>{2, 200}));
     EXPECT_THROW(network->forward(torch::randn({2, channels, size, size + 1})), c10::Error);
     EXPECT_THROW(network->forward(torch::randn({channels, size, size})), c10::Error);

@@ -15,7 +15,7 @@ struct Trained {
 };
 
 // Two batches, whose gradients add up.
-Trained train(const std::string& name, const Options& options, bool checkpoint, bool mixed) {
+Trained train(const std::string& name, const NetworkOptions& options, bool checkpoint, bool mixed) {
   torch::manual_seed(1);
   Trained result{make(name, options), {}};
   if (checkpoint) result.network->checkpoint_activations();
@@ -42,7 +42,7 @@ TEST(Recompute, GradientsAndBuffersAreTheSameBitForBit) {
                {"densenet", "relu", "reference", false}};
   for (const auto& each : cases) {
     SCOPED_TRACE(std::string(each.name) + " " + each.activation);
-    const Options options{
+    const NetworkOptions options{
         .image_size = 16, .activation = each.activation, .placement = each.placement};
     const Trained kept = train(each.name, options, false, each.mixed);
     const Trained again = train(each.name, options, true, each.mixed);

@@ -5,7 +5,7 @@
 
 #include "qact/models/network.h"
 #include "qact/safetensors/torch/tensors.h"
-#include "tests/results/scratch_folder.h"
+#include "tests/base/scratch_folder.h"
 
 namespace qact::safetensors {
 namespace {
@@ -39,7 +39,7 @@ TEST_F(Weights, OfEveryTypeAndLayoutComeBack) {
 }
 
 TEST_F(Weights, CarryAWholeNetwork) {
-  const models::Options options{
+  const models::NetworkOptions options{
       .classes = 5, .channels = 1, .image_size = 28, .activation = "qact"};
   torch::manual_seed(1);
   const auto network = models::make("lenet", options);
@@ -51,7 +51,7 @@ TEST_F(Weights, CarryAWholeNetwork) {
   load_state(*copy, read_tensors(path).tensors, path.string());
   network->eval();
   copy->eval();
-  const models::Output a = network->forward(images), b = copy->forward(images);
+  const models::NetworkOutput a = network->forward(images), b = copy->forward(images);
   EXPECT_TRUE(torch::equal(a.logits, b.logits));
   EXPECT_TRUE(torch::equal(a.embedding, b.embedding));
 }

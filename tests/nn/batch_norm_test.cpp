@@ -47,29 +47,29 @@ Moments moments(const torch::Tensor& x) {
 }
 
 TEST(BatchNorm, IsTorchsInTrainingAndTracked) {
-  for (const bool images : {true, false}) {
+  for (const bool spatial : {true, false}) {
     BatchNorm ours(kChannels);
     torch::nn::BatchNorm1d vectors(kChannels);
-    torch::nn::BatchNorm2d pictures(kChannels);
-    const auto theirs = [&](const torch::Tensor& x) { return images ? pictures(x) : vectors(x); };
+    torch::nn::BatchNorm2d planes(kChannels);
+    const auto theirs = [&](const torch::Tensor& x) { return spatial ? planes(x) : vectors(x); };
     for (int i = 0; i < 3; ++i) {
       const torch::Tensor x =
-          images ? torch::randn({5, kChannels, 4, 4}) : torch::randn({5, kChannels});
+          spatial ? torch::randn({5, kChannels, 4, 4}) : torch::randn({5, kChannels});
       EXPECT_TRUE(torch::equal(ours(x), theirs(x)));
     }
-    ours->eval(), vectors->eval(), pictures->eval();
+    ours->eval(), vectors->eval(), planes->eval();
     const torch::Tensor x =
-        images ? torch::randn({1, kChannels, 4, 4}) : torch::randn({1, kChannels});
+        spatial ? torch::randn({1, kChannels, 4, 4}) : torch::randn({1, kChannels});
     EXPECT_TRUE(torch::equal(ours(x), theirs(x)));
     EXPECT_TRUE(
-        torch::equal(ours->running_var, images ? pictures->running_var : vectors->running_var));
+        torch::equal(ours->running_var, spatial ? planes->running_var : vectors->running_var));
     EXPECT_EQ(ours->num_batches_tracked.item<int64_t>(), 3);
   }
 }
 
 TEST(BatchNorm, BatchUsesTheBatchsOwnStatisticsAndKeepsNothing) {
   BatchNorm norm = trained();
-  norm->options.eval_mode(ContextMode::batch);
+  norm->options.context_mode(ContextMode::batch);
   const torch::Tensor x = torch::randn({8, kChannels, 3, 3}) * 5,
                       before = norm->running_mean.clone();
   const torch::Tensor rows = x.transpose(0, 1).flatten(1);
@@ -83,7 +83,7 @@ TEST(BatchNorm, PriorBlendsByImages) {
   BatchNorm norm = trained();
   for (const double prior : {0.0, 1.0, 16.0, 1e6}) {
     for (const int64_t n : {1, 7}) {
-      norm->options.eval_mode(ContextMode::prior).prior(prior);
+      norm->options.context_mode(ContextMode::prior).prior(prior);
       const torch::Tensor x = torch::randn({n, kChannels, 3, 3}) * 2 - 1;
       const Moments batch = moments(x);
       const double share = static_cast<double>(n) / (prior + static_cast<double>(n));
@@ -96,7 +96,7 @@ TEST(BatchNorm, PriorBlendsByImages) {
 
 TEST(BatchNorm, StreamMovesFirstAndStays) {
   BatchNorm norm = trained();
-  norm->options.eval_mode(ContextMode::stream).momentum(0.25);
+  norm->options.context_mode(ContextMode::stream).momentum(0.25);
   torch::Tensor mean = norm->running_mean.clone(), var = norm->running_var.clone();
   for (int i = 0; i < 3; ++i) {
     const torch::Tensor x = torch::randn({4, kChannels, 2, 2}) + 3;
@@ -115,8 +115,8 @@ TEST(BatchNorm, IsSetTogetherWithQuantileActivations) {
   set_context_momentum(*network, std::nullopt);
   auto* norm = network->ptr(1)->as<BatchNorm>();
   auto* activation = network->ptr(2)->as<QuantileActivation>();
-  EXPECT_EQ(norm->options.eval_mode(), ContextMode::prior);
-  EXPECT_EQ(activation->options.eval_mode(), ContextMode::prior);
+  EXPECT_EQ(norm->options.context_mode(), ContextMode::prior);
+  EXPECT_EQ(activation->options.context_mode(), ContextMode::prior);
   EXPECT_EQ(norm->options.prior(), 5);
   EXPECT_EQ(norm->options.momentum(), std::nullopt);
   EXPECT_EQ(activation->options.momentum(), std::nullopt);

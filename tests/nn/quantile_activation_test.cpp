@@ -227,7 +227,7 @@ TEST(QuantileActivation, StateSurvivesSavingCloningAndResetting) {
   nn::set_context_mode(*layer, ContextMode::stream);
   const auto clone = std::dynamic_pointer_cast<nn::QuantileActivationImpl>(layer->clone());
   expect_same_state(*layer, *clone);
-  EXPECT_EQ(clone->options.eval_mode(), ContextMode::stream);
+  EXPECT_EQ(clone->options.context_mode(), ContextMode::stream);
   layer->forward(torch::randn({20, 3, 4}));
   EXPECT_EQ(clone->num_batches_tracked.item<int64_t>(), 3);  // a copy, not a view
 

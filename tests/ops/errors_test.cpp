@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/context.h"
 #include "qact/ops/quantile_activation.h"
 #include "qact/ops/quantile_apply.h"

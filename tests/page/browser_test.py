@@ -92,7 +92,7 @@ def check_errors(program, folder):
     (folder / "other.jsonl").write_text('{"kind": "weather"}\n')
     (folder / "half.jsonl").write_text('{"kind": "scores", "severity": 1}\n')
     cases = {"empty.jsonl": "expected rows, got none", "torn.jsonl": "torn.jsonl:1: expected",
-             "other.jsonl": "got only these kinds: weather", "half.jsonl": '"distortion"',
+             "other.jsonl": "got only these kinds: weather", "half.jsonl": '"corruption"',
              "missing": "which is not there", ".": "expected results.jsonl in the folder"}
     page = folder / "none.html"
     for name, message in cases.items():

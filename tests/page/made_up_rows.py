@@ -6,7 +6,7 @@ import random
 
 NETWORKS = (("qact", "batch", 0.05), ("qact", "tracked", 0.11),
             ("relu", "batch", 0.06), ("relu", "tracked", 0.13))
-DISTORTIONS = ("gaussian_noise", "fog", "contrast")
+CORRUPTIONS = ("gaussian_noise", "fog", "contrast")
 
 
 def where(kind, activation, mode, **more):
@@ -21,11 +21,11 @@ def where(kind, activation, mode, **more):
 
 
 def scores(activation, mode, slope, chance):
-    places = [("none", 0)] + [(name, s) for name in (*DISTORTIONS, "tone") for s in range(1, 6)]
-    for distortion, severity in places:
+    places = [("none", 0)] + [(name, s) for name in (*CORRUPTIONS, "tone") for s in range(1, 6)]
+    for corruption, severity in places:
         for classifier in ("head", "logistic"):
             lost = slope * severity * (1 + chance.uniform(-0.3, 0.3))
-            at = {"distortion": distortion, "severity": severity, "classifier": classifier}
+            at = {"corruption": corruption, "severity": severity, "classifier": classifier}
             yield where("scores", activation, mode, **at, accuracy=0.97 - lost,
                         ece_marginal=0.02 + lost / 5, ece_top=0.03 + lost / 3, map100=0.9 - lost)
             for which in ("top", "marginal"):
@@ -41,7 +41,7 @@ def plane(activation, mode, chance, each):
     points = [(s, k, around(math.cos(k), s), around(math.sin(k), s))
               for s in range(6) for k in range(10) for _ in range(each)]
     severity, label, x, y = zip(*points)
-    return where("tsne", activation, mode, classifier="none", distortion="gaussian_noise",
+    return where("tsne", activation, mode, classifier="none", corruption="gaussian_noise",
                  severity=None, n=len(x), class_names=[], x=x, y=y, label=label,
                  point_severity=severity)
 
@@ -54,7 +54,7 @@ def histograms(activation, mode):
                     middle = 20 + 2 * (severity or 0)
                     counts = [int(1000 * math.exp(-((b - middle) / 8) ** 2)) for b in range(40)]
                     yield where("histogram", activation, mode, classifier="none",
-                                distortion="gaussian_noise" if severity else "none",
+                                corruption="gaussian_noise" if severity else "none",
                                 severity=severity, layer=layer, layer_index=index, what=what,
                                 channel=channel, low=-4, high=4, counts=counts, below=1, above=2)
 

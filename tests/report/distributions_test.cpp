@@ -69,18 +69,18 @@ TEST(Distributions, OfAllSeveritiesHaveTheSameBars) {
   EXPECT_NEAR(share, 72 / 72.5, 1e-12);  // half a value is below all bins
 }
 
-// What differs has charts of its own; undistorted images belong to both distortions.
-TEST(Distributions, NetworksSeedsAndDistortionsAreToldApart) {
+// What differs has charts of its own; uncorrupted images belong to both corruptions.
+TEST(Distributions, NetworksSeedsAndCorruptionsAreToldApart) {
   const auto count = [](const std::function<void(results::Row&)>& change) {
     results::Rows rows = {histogram_row("activation", "batch", 0, narrow(9)),
                           histogram_row("activation", "batch", 5, narrow(9)),
                           histogram_row("activation", "batch", 5, narrow(8))};
-    rows[0]["distortion"] = "none";
+    rows[0]["corruption"] = "none";
     change(rows[2]);
     return make_charts(rows).size();
   };
   EXPECT_EQ(count([](results::Row& row) { row["severity"] = 4; }), 1u);
-  EXPECT_EQ(count([](results::Row& row) { row["distortion"] = "snow"; }), 2u);
+  EXPECT_EQ(count([](results::Row& row) { row["corruption"] = "snow"; }), 2u);
   EXPECT_EQ(count([](results::Row& row) { row["training"]["lr"] = 0.01; }), 2u);
   EXPECT_EQ(count([](results::Row& row) { row["seed"] = 1; }), 2u);
   EXPECT_EQ(count([](results::Row& row) { row["model_hash"] = "other"; }), 2u);

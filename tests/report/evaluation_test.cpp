@@ -17,9 +17,9 @@ namespace qact::report {
 namespace {
 
 results::Row score_row(const std::string& activation, const std::string& mode,
-                       const std::string& distortion, int severity, double accuracy,
+                       const std::string& corruption, int severity, double accuracy,
                        uint64_t seed = 0) {
-  results::Evaluation e = results::some_evaluation(distortion, severity);
+  results::Evaluation e = results::some_evaluation(corruption, severity);
   e.setting.activation = activation;
   e.setting.mode = mode;
   e.seed = seed;
@@ -27,7 +27,7 @@ results::Row score_row(const std::string& activation, const std::string& mode,
   return results::score_row(e, accuracy);
 }
 
-// Accuracy 0.9 clean; 0.8 and 0.6 under two distortions for QAct; ReLU was shown a third.
+// Accuracy 0.9 clean; 0.8 and 0.6 under two corruptions for QAct; ReLU was shown a third.
 results::Rows some_rows() {
   return {
       score_row("relu", "tracked", "none", 0, 0.95), score_row("relu", "tracked", "fog", 1, 0.5),
@@ -36,17 +36,17 @@ results::Rows some_rows() {
       score_row("qact", "batch", "snow", 1, 0.6),    score_row("qact", "batch", "tone", 1, 0.85)};
 }
 
-TEST(Groups, CompareOnDistortionsThatAllWereShown) {
+TEST(Groups, CompareOnCorruptionsThatAllWereShown) {
   const auto all = groups(some_rows());
   ASSERT_EQ(all.size(), 1u);
-  EXPECT_EQ(all[0].distortions, (std::vector<std::string>{"fog", "snow"}));
+  EXPECT_EQ(all[0].corruptions, (std::vector<std::string>{"fog", "snow"}));
   ASSERT_EQ(all[0].curves.size(), 2u);
   EXPECT_EQ(all[0].curves[0].label, "QAct, batch statistics");
   EXPECT_EQ(all[0].curves[1].label, "ReLU, kept statistics");
   EXPECT_EQ(all[0].slug("drop"), "cifar10_resnet18_drop");
-  EXPECT_NEAR(all[0].curves[0].mean("accuracy", 1, all[0].distortions), 0.7, 1e-12);
-  EXPECT_NEAR(all[0].curves[0].mean("drop", 1, all[0].distortions), 0.2, 1e-12);
-  EXPECT_TRUE(std::isnan(all[0].curves[0].mean("map100", 1, all[0].distortions)));
+  EXPECT_NEAR(all[0].curves[0].mean("accuracy", 1, all[0].corruptions), 0.7, 1e-12);
+  EXPECT_NEAR(all[0].curves[0].mean("drop", 1, all[0].corruptions), 0.2, 1e-12);
+  EXPECT_TRUE(std::isnan(all[0].curves[0].mean("map100", 1, all[0].corruptions)));
   EXPECT_TRUE(all[0].notes.empty());
 }
 
@@ -79,8 +79,8 @@ TEST(Groups, NetworksThatWereTrainedOtherwiseAreToldApartInAnyOrder) {
   EXPECT_EQ(labels_of(group), (std::vector<std::string>{"QAct, lr 0.01, batch statistics",
                                                         "QAct, lr 0.1, batch statistics",
                                                         "ReLU, lr 0.1, kept statistics"}));
-  EXPECT_NEAR(group.curves[0].mean("accuracy", 0, group.distortions), 0.7, 1e-12);
-  EXPECT_NEAR(group.curves[1].mean("accuracy", 0, group.distortions), 0.9, 1e-12);
+  EXPECT_NEAR(group.curves[0].mean("accuracy", 0, group.corruptions), 0.7, 1e-12);
+  EXPECT_NEAR(group.curves[1].mean("accuracy", 0, group.corruptions), 0.9, 1e-12);
   EXPECT_EQ(make_page("title", joined(a, b)), make_page("title", joined(b, a)));
   // As seeds of one another they would be averaged.
   const Group seeds = groups(joined(a, with_lr("0.01", 1)))[0];
@@ -119,8 +119,8 @@ TEST(Groups, LabelsNameWhateverDiffers) {
 TEST(Groups, APartialEvaluationChangesNothingButANote) {
   results::Rows rows = some_rows();
   const auto full = make_charts(rows);
-  for (const auto& [distortion, severity] : {std::pair("none", 0), {"fog", 1}}) {
-    results::Row row = score_row("qact", "batch", distortion, severity, 1.0);
+  for (const auto& [corruption, severity] : {std::pair("none", 0), {"fog", 1}}) {
+    results::Row row = score_row("qact", "batch", corruption, severity, 1.0);
     row["limit"] = 20;
     row["n"] = 20;
     rows.push_back(row);
@@ -141,11 +141,11 @@ TEST(Groups, AnEvaluationUnderWayTakesNoChartAway) {
   const auto full = make_charts(rows);
   rows.push_back(score_row("qact", "tracked", "none", 0, 0.9));
   const Group group = groups(rows)[0];
-  EXPECT_EQ(group.distortions, (std::vector<std::string>{"fog", "snow"}));
+  EXPECT_EQ(group.corruptions, (std::vector<std::string>{"fog", "snow"}));
   ASSERT_EQ(group.notes.size(), 1u);
   EXPECT_EQ(group.notes[0],
-            "Not in the means over distortions: QAct, kept statistics was shown 0 of the 2 "
-            "distortions in full.");
+            "Not in the means over corruptions: QAct, kept statistics was shown 0 of the 2 "
+            "corruptions in full.");
   const auto charts = make_charts(rows);
   ASSERT_EQ(charts.size(), full.size());
 }
@@ -171,7 +171,7 @@ TEST(Means, AreThoseOfThePage) {
   EXPECT_EQ(all[0]["label"], "QAct, batch statistics");
   EXPECT_EQ(all[0]["seeds"], Json({0, 1}));
   EXPECT_EQ(all[0]["setting"]["training"]["lr"], 0.1);
-  EXPECT_EQ(all[0]["distortions"], Json({"fog", "snow"}));
+  EXPECT_EQ(all[0]["corruptions"], Json({"fog", "snow"}));
   const Json& accuracy = all[0]["metrics"]["accuracy"];
   EXPECT_NEAR(accuracy["mean"]["1"].get<double>(), 0.65, 1e-12);
   EXPECT_NEAR(accuracy["deviation"]["1"].get<double>(), 0.1 / std::sqrt(2), 1e-12);
@@ -238,10 +238,10 @@ TEST(Groups, ColoursTellNetworksApart) {
   EXPECT_EQ(usual.size(), 5u);
 }
 
-TEST(Course, HasABandBetweenDistortionsOrBetweenSeeds) {
+TEST(Course, HasABandBetweenCorruptionsOrBetweenSeeds) {
   results::Rows rows = some_rows();
   const Group one = groups(rows)[0];
-  const Course between = course(one.curves[0], "accuracy", one.distortions);
+  const Course between = course(one.curves[0], "accuracy", one.corruptions);
   ASSERT_EQ(between.points.size(), 2u);
   EXPECT_FALSE(between.over_seeds);
   EXPECT_NEAR(between.points[1].mean, 0.7, 1e-12);
@@ -251,7 +251,7 @@ TEST(Course, HasABandBetweenDistortionsOrBetweenSeeds) {
   rows.push_back(score_row("qact", "batch", "fog", 1, 0.9, 1));
   rows.push_back(score_row("qact", "batch", "snow", 1, 0.7, 1));
   const Group two = groups(rows)[0];
-  const Course seeds = course(two.curves[0], "accuracy", two.distortions);
+  const Course seeds = course(two.curves[0], "accuracy", two.corruptions);
   EXPECT_TRUE(seeds.over_seeds);
   // ReLU has one seed still.
   EXPECT_NE(make_charts(rows)[0].caption.find("between seeds; where there is one seed, between "),
@@ -264,7 +264,7 @@ TEST(Summary, SaysWhatWinsWhateverTheNumbersAre) {
   const auto lines = verdict(groups(some_rows())[0]);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0],
-            "QAct, batch statistics: 90.0 % of the undistorted images, 70.0 % at severity 1.");
+            "QAct, batch statistics: 90.0 % of the uncorrupted images, 70.0 % at severity 1.");
   EXPECT_EQ(lines[1],
             "Against ReLU, kept statistics: 25.0 points more correct at severity 1, and a drop "
             "that is 30.0 points smaller.");
@@ -296,7 +296,7 @@ TEST(Evaluation, DrawsWhatRowsHold) {
       "cifar10_resnet18_heat_2",    "cifar10_resnet18_tone_accuracy",
       "cifar10_resnet18_tone_drop", "cifar10_resnet18_tone_ece_top"};
   EXPECT_EQ(names, expected);
-  rows.push_back({{"kind", "tsne"}, {"distortion", "fog"}});
+  rows.push_back({{"kind", "tsne"}, {"corruption", "fog"}});
   EXPECT_THROW(make_charts(rows), std::runtime_error);
 }
 
@@ -310,10 +310,10 @@ int64_t values_drawn(const results::Rows& rows) {
   return count;
 }
 
-TEST(Evaluation, DiagramsAreOfTheDistortionsThatTablesAreOf) {
+TEST(Evaluation, DiagramsAreOfTheCorruptionsThatTablesAreOf) {
   results::Rows rows = some_rows();
-  for (const char* distortion : {"fog", "snow", "tone"}) {
-    rows.push_back(score_row("qact", "batch", distortion, 1, 0.8));
+  for (const char* corruption : {"fog", "snow", "tone"}) {
+    rows.push_back(score_row("qact", "batch", corruption, 1, 0.8));
     rows.back()["kind"] = "reliability";
     rows.back()["which"] = "top";
     rows.back()["bins"] = {{{"confidence", 0.9}, {"accuracy", 0.8}, {"count", 1000}}};

@@ -8,7 +8,7 @@
 #include "qact/report/assets.h"
 #include "qact/report/html.h"
 #include "qact/results/toy.h"
-#include "tests/results/scratch_folder.h"
+#include "tests/base/scratch_folder.h"
 
 namespace qact::report {
 namespace {

@@ -9,9 +9,9 @@
 namespace qact::results {
 namespace {
 
-Row row_of(const std::string& distortion, int severity, double accuracy, uint64_t seed = 0,
+Row row_of(const std::string& corruption, int severity, double accuracy, uint64_t seed = 0,
            int64_t limit = 0) {
-  Evaluation e = some_evaluation(distortion, severity);
+  Evaluation e = some_evaluation(corruption, severity);
   e.seed = seed;
   e.model_hash += std::to_string(seed);
   e.setting.limit = limit;
@@ -42,13 +42,13 @@ TEST(Mean, DeviationIsThatOfThePlainFormula) {
   EXPECT_EQ(mean_of(values).deviation, 1);
 }
 
-TEST(Curve, AveragesOverDistortionsThenOverSeeds) {
+TEST(Curve, AveragesOverCorruptionsThenOverSeeds) {
   const Curve curve =
       one_curve({row_of("none", 0, 0.9), row_of("fog", 1, 0.8), row_of("snow", 1, 0.6),
                  row_of("none", 0, 0.7, 1), row_of("fog", 1, 0.5, 1), row_of("snow", 1, 0.1, 1),
                  row_of("tone", 1, 0.0, 1)});
   const std::vector<std::string> both = {"fog", "snow"};
-  EXPECT_EQ(curve.distortions(), both);
+  EXPECT_EQ(curve.corruptions(), both);
   EXPECT_NEAR(curve.mean("accuracy", 1, both), (0.7 + 0.3) / 2, 1e-12);
   EXPECT_NEAR(curve.over_seeds("accuracy", 1, both).deviation, 0.4 / std::sqrt(2), 1e-12);
   EXPECT_NEAR(curve.mean("drop", 1, both), (0.2 + 0.4) / 2, 1e-12);
@@ -59,7 +59,7 @@ TEST(Curve, AveragesOverDistortionsThenOverSeeds) {
   EXPECT_EQ(curve.mean("accuracy", 1, {kTone}), 0);
 }
 
-// A seed that was shown one of two distortions has no mean over both.
+// A seed that was shown one of two corruptions has no mean over both.
 TEST(Curve, ASeedUnderWayIsNotAveraged) {
   const Curve curve =
       one_curve({row_of("none", 0, 0.9), row_of("fog", 1, 0.8), row_of("snow", 1, 0.6),
@@ -127,7 +127,7 @@ TEST(Fullest, OtherNetworksStay) {
 }
 
 struct Shown {
-  std::vector<std::string> distortions;
+  std::vector<std::string> corruptions;
   std::vector<int> severities;
 };
 
@@ -135,45 +135,45 @@ Common common_of(const std::vector<Shown>& shown) {
   std::vector<Curve> all;
   for (const Shown& curve : shown) {
     Rows rows;
-    for (const std::string& name : curve.distortions) {
+    for (const std::string& name : curve.corruptions) {
       for (const int severity : curve.severities) rows.push_back(row_of(name, severity, 0.5));
     }
     all.push_back(rows.empty() ? Curve{} : one_curve(rows));
   }
   std::vector<const Curve*> pointers;
   for (const Curve& curve : all) pointers.push_back(&curve);
-  return common_distortions(pointers);
+  return common_corruptions(pointers);
 }
 
 TEST(Common, IsWhatAllWereShown) {
   const Common common = common_of({{{"fog", "snow", "frost"}, {1, 2}}, {{"snow", "fog"}, {1, 2}}});
-  EXPECT_EQ(common.distortions, (std::vector<std::string>{"fog", "snow"}));
+  EXPECT_EQ(common.corruptions, (std::vector<std::string>{"fog", "snow"}));
   EXPECT_TRUE(common.lacking.empty());
 }
 
 TEST(Common, AnEvaluationUnderWayTakesNothingFromTheOthers) {
   const Shown whole = {{"fog", "snow", "frost", "blur"}, {1, 2, 3, 4, 5}};
   const Common common = common_of({whole, whole, {{"fog"}, {1, 2, 3, 4, 5}}});
-  EXPECT_EQ(common.distortions, whole.distortions);
+  EXPECT_EQ(common.corruptions, whole.corruptions);
   ASSERT_EQ(common.lacking.size(), 1u);
   EXPECT_EQ(common.lacking[0].curve, 2u);
   EXPECT_EQ(common.lacking[0].shown, 1u);
 }
 
-TEST(Common, ADistortionUnderWayIsNone) {
+TEST(Common, ACorruptionUnderWayIsNone) {
   const Curve curve =
       one_curve({row_of("fog", 1, 0.5), row_of("fog", 2, 0.5), row_of("snow", 1, 0.5)});
   const Curve* const pointers[] = {&curve};
-  EXPECT_EQ(common_distortions(pointers).distortions, (std::vector<std::string>{"fog"}));
+  EXPECT_EQ(common_corruptions(pointers).corruptions, (std::vector<std::string>{"fog"}));
 }
 
 TEST(Common, FewerSeveritiesAreNoReason) {
   const Shown whole = {{"fog", "snow"}, {1, 2, 3, 4, 5}};
   const Common common = common_of({whole, {{"fog", "snow"}, {5}}, {{kTone}, {5}}});
-  EXPECT_EQ(common.distortions, whole.distortions);
+  EXPECT_EQ(common.corruptions, whole.corruptions);
   EXPECT_EQ(common.lacking.size(), 1u);
-  EXPECT_TRUE(common_of({{{kTone}, {1}}}).distortions.empty());
-  EXPECT_TRUE(common_of({}).distortions.empty());
+  EXPECT_TRUE(common_of({{{kTone}, {1}}}).corruptions.empty());
+  EXPECT_TRUE(common_of({}).corruptions.empty());
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(Evaluation, TheSameScoreCountsOnceAndTwoValuesAreAnError) {
 // Whatever field differs, rows differ; and none that seeds share joins two of them.
 TEST(Evaluation, EveryFieldTellsRowsApart) {
   const Row row = score_row(some_evaluation("fog", 3), 0.5);
-  const std::set<std::string> cells = {"distortion", "severity", "seed"};
+  const std::set<std::string> cells = {"corruption", "severity", "seed"};
   const std::set<std::string> follow = {"n", "epoch"};
   const Evaluation any;
   visit_fields(any, [&](const char* name, const auto&, Role role) {
@@ -113,9 +113,9 @@ TEST(Evaluation, ModelsAreToldApartOnlyWhereASeedHasTwo) {
   for (const Curve& curve : apart) EXPECT_EQ(curve.seeds().size(), 1u);
 }
 
-Evaluation official(const std::string& folder, const std::string& distortion,
+Evaluation official(const std::string& folder, const std::string& corruption,
                     const std::string& hash) {
-  Evaluation e = some_evaluation(distortion, distortion == "none" ? 0 : 1);
+  Evaluation e = some_evaluation(corruption, corruption == "none" ? 0 : 1);
   e.setting.source = "official";
   e.setting.official = folder;
   e.data_hash = hash;
@@ -155,9 +155,9 @@ TEST(Evaluation, OfficialSetsAreToldApartByTheirImages) {
 
   // And evaluated anew: each evaluation stays one curve, what did not change included.
   Rows twice = first;
-  for (const auto& [distortion, hash] :
+  for (const auto& [corruption, hash] :
        {std::pair("none", clean), {"fog", std::string("8")}, {"snow", std::string("9")}}) {
-    Evaluation e = official("a", distortion, hash);
+    Evaluation e = official("a", corruption, hash);
     e.seed = 1;
     e.model_hash = "1111111111111111";
     twice.push_back(score_row(e, 0.3));
@@ -168,7 +168,7 @@ TEST(Evaluation, OfficialSetsAreToldApartByTheirImages) {
   EXPECT_EQ(two[1].scores.size(), 3u);
 }
 
-TEST(Evaluation, BothFrostsHaveTheDistortionsThatNeedNone) {
+TEST(Evaluation, BothFrostsHaveTheCorruptionsThatNeedNone) {
   Evaluation procedural = some_evaluation("frost", 1), published = procedural;
   procedural.setting.frost = "procedural";
   published.setting.frost = "official";

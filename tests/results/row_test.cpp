@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "qact/results/atomic_file.h"
-#include "tests/results/scratch_folder.h"
+#include "qact/base/atomic_file.h"
+#include "tests/base/scratch_folder.h"
 
 namespace qact::results {
 namespace {
@@ -76,7 +76,7 @@ TEST(Rows, SoFarLeavesOutALastLineThatIsTorn) {
   const ScratchFolder scratch;
   const auto file = scratch.path / "results.jsonl";
   const auto read = [&](const std::string& text, size_t& torn) {
-    write_atomically(file, text);
+    base::write_atomically(file, text);
     return read_rows_so_far(file, torn).size();
   };
   size_t torn = 7;

@@ -5,10 +5,10 @@
 
 namespace qact::results {
 
-inline Evaluation some_evaluation(const std::string& distortion = "none", int severity = 0) {
+inline Evaluation some_evaluation(const std::string& corruption = "none", int severity = 0) {
   Evaluation e;
   e.kind = "scores";
-  e.distortion = distortion;
+  e.corruption = corruption;
   e.severity = severity;
   e.n = 1000;
   e.model_hash = "0123456789abcdef";

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "qact/safetensors/file.h"
-#include "tests/results/scratch_folder.h"
+#include "tests/base/scratch_folder.h"
 
 namespace qact::safetensors {
 namespace {

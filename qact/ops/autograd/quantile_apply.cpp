@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::ops {
 namespace {

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::ops {
 namespace {

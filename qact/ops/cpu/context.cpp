@@ -4,7 +4,7 @@
 #include <torch/library.h>
 
 #include "qact/core/quantile.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/ops/context.h"
 
 namespace qact::ops {
@@ -19,8 +19,8 @@ core::ConstContextRow row(const at::Tensor& context, int64_t channel) {
 
 at::Tensor build(const at::Tensor& x, const MaybeTensor& scale, const MaybeTensor& shift) {
   check_context_build(x, scale, shift);
-  const Folded in = fold(x);
-  const FoldedVector a = fold_vector(scale), b = fold_vector(shift);
+  const FlatTensor in = flatten_spatial(x);
+  const FlatVector a = flatten_vector(scale), b = flatten_vector(shift);
   at::Tensor out = at::empty({x.size(1), core::kContextBins}, x.options().dtype(at::kLong));
   core::context_build({in.shape, in.view, a.vector, b.vector, out.data_ptr<int64_t>()},
                       cpu_execution());

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "qact/core/quantile.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::ops {
 namespace {
@@ -22,9 +22,9 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, 
   call.quantile.quantised = quantised;
   call.quantile.density_samples = density_samples;
   call.quantile.seed = static_cast<uint64_t>(seed);
-  const Folded in = fold(x);
-  const Output y(x);
-  std::optional<Output> density;
+  const FlatTensor in = flatten_spatial(x);
+  const ResultTensor y(x);
+  std::optional<ResultTensor> density;
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();
@@ -43,7 +43,7 @@ at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
                            double positive_share) {
   core::Quantiles call;
   call.quantile = check_quantiles(x, levels, bound, positive_share);
-  const Folded in = fold(x);
+  const FlatTensor in = flatten_spatial(x);
   call.shape = in.shape;
   call.x = in.view;
   at::Tensor out = at::empty({x.size(1), levels}, x.options().dtype(at::kDouble));

@@ -13,9 +13,9 @@ at::Tensor cpu_apply(const at::Tensor& x, const at::Tensor& quantiles, const May
                      const MaybeTensor& shift, const MaybeTensor& out_scale,
                      const MaybeTensor& out_shift, double bandwidth, bool quantised) {
   check_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth);
-  const ApplyOperands operands(fold(x), quantiles, scale, shift, out_scale);
-  const FoldedVector last = fold_vector(out_shift);
-  const Output y(x);
+  const ApplyOperands operands(flatten_spatial(x), quantiles, scale, shift, out_scale);
+  const FlatVector last = flatten_vector(out_shift);
+  const ResultTensor y(x);
   core::QuantileApply call;
   operands.fill(call);
   call.quantised = quantised;
@@ -31,9 +31,9 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
                                                   const MaybeTensor& shift,
                                                   const MaybeTensor& out_scale, double bandwidth) {
   check_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandwidth);
-  const ApplyOperands operands(fold(x), quantiles, scale, shift, out_scale);
-  const Folded grad = fold(grad_y);
-  const Output grad_x(x);
+  const ApplyOperands operands(flatten_spatial(x), quantiles, scale, shift, out_scale);
+  const FlatTensor grad = flatten_spatial(grad_y);
+  const ResultTensor grad_x(x);
   std::vector<double> affine(4 * x.size(1));
   core::QuantileApplyBackward call;
   operands.fill(call);

@@ -17,8 +17,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   core::LayerForward call;
   call.quantile = check_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
                               positive_share, bandwidth, algorithm);
-  const Folded in = fold(x);
-  const Output out(x);
+  const FlatTensor in = flatten_spatial(x);
+  const ResultTensor out(x);
   LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
   call.eps = eps;
   call.shape = in.shape;
@@ -35,8 +35,8 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
                                             const MaybeTensor& weight_out, double eps,
                                             int64_t levels) {
   check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
-  const Folded in = fold(x), grad = fold(grad_y);
-  const Output grad_x(x);
+  const FlatTensor in = flatten_spatial(x), grad = flatten_spatial(grad_y);
+  const ResultTensor grad_x(x);
   const LayerSaved saved(level, density, stats, weight_in, weight_out);
   std::vector<double> affine(4 * x.size(1));
   core::LayerBackward call;

@@ -15,8 +15,8 @@ at::Tensor build(const at::Tensor& x, const MaybeTensor& scale, const MaybeTenso
   check_context_build(x, scale, shift);
   check_computed("context_build", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const Folded in = fold_readable(x);
-  const FoldedVector a = fold_vector(scale), b = fold_vector(shift);
+  const FlatTensor in = flatten_readable(x);
+  const FlatVector a = flatten_vector(scale), b = flatten_vector(shift);
   at::Tensor out = at::empty({x.size(1), core::kContextBins}, x.options().dtype(at::kLong));
   core::cuda::context_build({in.shape, in.view, a.vector, b.vector, out.data_ptr<int64_t>()},
                             cuda_stream(x).stream);

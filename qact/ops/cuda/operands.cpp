@@ -23,27 +23,28 @@ void check_computed(const char* op, const at::Tensor& x) {
               ": convert it with x.to(float32), or move it to the CPU, which computes float64");
 }
 
-Folded fold_readable(const at::Tensor& x) {
-  Folded out = fold(x);
-  return core::cuda::reads(out.shape, out.view) ? out : fold(x.contiguous());
+FlatTensor flatten_readable(const at::Tensor& x) {
+  FlatTensor out = flatten_spatial(x);
+  return core::cuda::reads(out.shape, out.view) ? out : flatten_spatial(x.contiguous());
 }
 
-Folded fold_alike(const at::Tensor& tensor, const Folded& like) {
-  Folded out = fold(tensor);
+FlatTensor flatten_alike(const at::Tensor& tensor, const FlatTensor& like) {
+  FlatTensor out = flatten_spatial(tensor);
   if (core::cuda::alike(like.shape, out.view, like.view)) return out;
   at::Tensor copy = at::empty_strided(like.tensor.sizes(), like.tensor.strides(), tensor.options());
-  return fold(copy.copy_(tensor));
+  return flatten_spatial(copy.copy_(tensor));
 }
 
-CudaOutput::CudaOutput(const at::Tensor& like, const Folded& in) : result_(empty_as(like)) {
-  if (folds(result_)) folded_ = fold(result_);
-  if (!folds(result_) || !core::cuda::alike(in.shape, folded_.view, in.view)) {
-    folded_ = fold(at::empty_strided(in.tensor.sizes(), in.tensor.strides(), like.options()));
+CudaResult::CudaResult(const at::Tensor& like, const FlatTensor& in) : result_(empty_as(like)) {
+  if (flattens(result_)) flat_ = flatten_spatial(result_);
+  if (!flattens(result_) || !core::cuda::alike(in.shape, flat_.view, in.view)) {
+    flat_ =
+        flatten_spatial(at::empty_strided(in.tensor.sizes(), in.tensor.strides(), like.options()));
   }
 }
 
-at::Tensor CudaOutput::take() const {
-  if (!folded_.tensor.is_same(result_)) result_.copy_(folded_.tensor);
+at::Tensor CudaResult::take() const {
+  if (!flat_.tensor.is_same(result_)) result_.copy_(flat_.tensor);
   return result_;
 }
 

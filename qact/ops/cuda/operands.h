@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "qact/core/cuda/cuda.h"
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 
 namespace qact::ops {
 
@@ -21,21 +21,21 @@ void check_computed(const char* op, const at::Tensor& x);
 
 // x in an order that kernels read, which is its own unless it is neither NCHW nor
 // channels_last.
-Folded fold_readable(const at::Tensor& x);
+FlatTensor flatten_readable(const at::Tensor& x);
 
 // A tensor in the order of `like`; copied if it lies otherwise.
-Folded fold_alike(const at::Tensor& tensor, const Folded& like);
+FlatTensor flatten_alike(const at::Tensor& tensor, const FlatTensor& like);
 
 // A result with the layout that empty_like gives; written in the order of `in`.
-class CudaOutput {
+class CudaResult {
  public:
-  CudaOutput(const at::Tensor& like, const Folded& in);
-  const core::View& view() const { return folded_.view; }
+  CudaResult(const at::Tensor& like, const FlatTensor& in);
+  const core::View& view() const { return flat_.view; }
   at::Tensor take() const;
 
  private:
   at::Tensor result_;
-  Folded folded_;
+  FlatTensor flat_;
 };
 
 }  // namespace qact::ops

@@ -81,9 +81,9 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, 
               density_samples);
   check_computed(kOp, x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const Folded in = fold_readable(x);
-  const CudaOutput y(x, in);
-  std::optional<CudaOutput> density;
+  const FlatTensor in = flatten_readable(x);
+  const CudaResult y(x, in);
+  std::optional<CudaResult> density;
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();

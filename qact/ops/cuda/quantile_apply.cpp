@@ -16,9 +16,9 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTe
   check_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth);
   check_computed("quantile_apply", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const ApplyOperands operands(fold_readable(x), quantiles, scale, shift, out_scale);
-  const FoldedVector last = fold_vector(out_shift);
-  const CudaOutput y(x, operands.x);
+  const ApplyOperands operands(flatten_readable(x), quantiles, scale, shift, out_scale);
+  const FlatVector last = flatten_vector(out_shift);
+  const CudaResult y(x, operands.x);
   core::QuantileApply call;
   operands.fill(call);
   call.quantised = quantised;
@@ -36,9 +36,9 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
   check_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandwidth);
   check_computed("quantile_apply_backward", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const ApplyOperands operands(fold_readable(x), quantiles, scale, shift, out_scale);
-  const Folded grad = fold_alike(grad_y, operands.x);
-  const CudaOutput grad_x(x, operands.x);
+  const ApplyOperands operands(flatten_readable(x), quantiles, scale, shift, out_scale);
+  const FlatTensor grad = flatten_alike(grad_y, operands.x);
+  const CudaResult grad_x(x, operands.x);
   at::Tensor affine = empty_beside(x, {4, x.size(1)}, at::kFloat);
   core::QuantileApplyBackward call;
   operands.fill(call);

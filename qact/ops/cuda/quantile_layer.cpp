@@ -21,8 +21,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
                               positive_share, bandwidth, algorithm);
   check_computed("quantile_layer", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const Folded in = fold_readable(x);
-  const CudaOutput y(x, in);
+  const FlatTensor in = flatten_readable(x);
+  const CudaResult y(x, in);
   LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
   call.eps = eps;
   call.shape = in.shape;
@@ -42,8 +42,8 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
   check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
   check_computed("quantile_layer_backward", x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const Folded in = fold_readable(x), grad = fold_alike(grad_y, in);
-  const CudaOutput grad_x(x, in);
+  const FlatTensor in = flatten_readable(x), grad = flatten_alike(grad_y, in);
+  const CudaResult grad_x(x, in);
   const LayerSaved saved(level, density, stats, weight_in, weight_out);
   at::Tensor affine = empty_beside(x, {4, x.size(1)}, at::kFloat);
   core::LayerBackward call;

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "qact/ops/border.h"
+#include "qact/ops/checks.h"
 #include "qact/safetensors/file.h"
 
 namespace qact::safetensors {

@@ -1,0 +1,58 @@
+// results.jsonl while rows are added to it: a kill leaves whole rows and at most one torn line,
+// and what is there is not computed again.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "qact/results/evaluation.h"
+
+namespace qact::eval {
+
+class RowFile {
+ public:
+  // Holds the file against other writers: a second one throws. A torn last line is cut off.
+  explicit RowFile(std::filesystem::path path);
+  ~RowFile();
+  RowFile(const RowFile&) = delete;
+  RowFile& operator=(const RowFile&) = delete;
+
+  bool has(const results::Row& row) const { return known_.contains(results::identity(row)); }
+  const results::Rows& rows() const { return rows_; }
+
+  // Those that it does not have yet, in one write, synced.
+  void append(const results::Rows& rows);
+  // Removes rows, atomically; says how many.
+  size_t remove_if(const std::function<bool(const results::Row&)>& stale);
+
+ private:
+  void open();
+  void read();
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  results::Rows rows_;
+  std::set<std::string> known_;
+};
+
+// Writes the rows of jobs in the order of the jobs, whichever ends first.
+class OrderedRows {
+ public:
+  using Written = std::function<void(const results::Rows& rows)>;
+  OrderedRows(RowFile& file, const Written& written) : file_(file), written_(written) {}
+
+  void finish(int64_t job, results::Rows rows);
+
+ private:
+  RowFile& file_;
+  const Written& written_;
+  std::mutex lock_;
+  std::map<int64_t, results::Rows> waiting_;
+  int64_t next_ = 0;
+};
+
+}  // namespace qact::eval

@@ -1,0 +1,16 @@
+// Rows that show the two problems. kind: toy_points, toy_maps.
+#pragma once
+
+#include "qact/base/random.h"
+#include "qact/results/row.h"
+
+namespace qact::toy {
+
+// A few contexts of circle: {angle, points: [[x, y, label], ...]} each.
+results::Rows circle_illustration(base::Random& random);
+
+// The maps of one feature in a few contexts of monotone: {values: [...]} each, at
+// equidistant points of [0, 1].
+results::Rows monotone_illustration(base::Random& random);
+
+}  // namespace qact::toy

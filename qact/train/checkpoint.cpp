@@ -1,0 +1,90 @@
+#include "qact/train/checkpoint.h"
+
+#include <torch/torch.h>
+#include <zlib.h>
+
+#include "qact/base/fail.h"
+#include "qact/safetensors/torch/tensors.h"
+
+namespace qact::train {
+namespace {
+
+using safetensors::Tensors;
+
+constexpr const char* kProgress = "qact.progress";
+constexpr const char* kChecksum = "qact.checksum";
+const std::string kModel = "model/";
+const std::string kOptimiser = "optimiser/";
+
+// Of the names, the values and the progress.
+std::string checksum(const Tensors& tensors, const std::string& progress) {
+  uLong sum = crc32(0, nullptr, 0);
+  const auto add = [&](const void* bytes, size_t count) {
+    sum = crc32_z(sum, static_cast<const Bytef*>(bytes), count);
+  };
+  add(progress.data(), progress.size());
+  for (const auto& [name, tensor] : tensors) {
+    add(name.data(), name.size());
+    add(tensor.const_data_ptr(), tensor.nbytes());
+  }
+  return std::to_string(sum);
+}
+
+Tensors with_prefix(const Tensors& tensors, const std::string& prefix) {
+  Tensors result;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix)) result[name.substr(prefix.size())] = tensor;
+  }
+  return result;
+}
+
+std::string metadata(const safetensors::TensorFile& file, const char* name,
+                     const std::filesystem::path& path) {
+  const auto found = file.metadata.find(name);
+  if (found == file.metadata.end()) {
+    safetensors::fail(path.string(), std::string("metadata with ") + name, "none");
+  }
+  return found->second;
+}
+
+}  // namespace
+
+void check_finite(const models::Network& network) {
+  for (const auto& [name, tensor] : safetensors::state_of(network)) {
+    if (tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) {
+      base::fail("train", "expected finite weights to save, got values of ", name, " that are not");
+    }
+  }
+}
+
+void save_state(const std::filesystem::path& path, const models::Network& network,
+                const Optimiser& optimiser, const nlohmann::ordered_json& progress) {
+  Tensors all;
+  const auto add = [&](const std::string& prefix, const Tensors& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      all[prefix + name] = tensor.detach().cpu().contiguous();
+    }
+  };
+  add(kModel, safetensors::state_of(network));
+  add(kOptimiser, optimiser.state());
+  const std::string text = progress.dump();
+  safetensors::write_tensors(path, all, {{kProgress, text}, {kChecksum, checksum(all, text)}});
+}
+
+nlohmann::ordered_json load_state(
+    const std::filesystem::path& path, models::Network& network, Optimiser& optimiser,
+    const std::function<void(const nlohmann::ordered_json& progress)>& check) {
+  const safetensors::TensorFile file = safetensors::read_tensors(path);
+  const std::string text = metadata(file, kProgress, path);
+  const std::string expected = metadata(file, kChecksum, path);
+  if (const std::string got = checksum(file.tensors, text); got != expected) {
+    safetensors::fail(path.string(), "the checksum " + expected + " (the file is damaged)", got);
+  }
+  const auto progress = nlohmann::ordered_json::parse(text);
+  check(progress);
+  safetensors::load_state(network, with_prefix(file.tensors, kModel), path.string());
+  optimiser.load(with_prefix(file.tensors, kOptimiser), path.string());
+  return progress;
+}
+
+}  // namespace qact::train

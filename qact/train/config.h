@@ -1,0 +1,145 @@
+// Everything that decides what a training run computes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace qact::train {
+
+struct TrainConfig {
+  std::string data = "mnist-small";
+  std::string data_dir;
+  int64_t image_size = 0;
+  double validation = 0.2;
+  uint64_t split_seed = 42;
+
+  std::string model = "lenet";
+  std::string activation = "qact";
+  std::string placement = "reference";
+  int64_t early_stages = 1;
+  std::string norm = "batch";
+
+  std::string loss = "cross-entropy";
+  double margin = 1.0;
+  int64_t watershed_seeds = 1;
+  int64_t classes_per_batch = 10;
+
+  int64_t epochs = 20;
+  int64_t batch_size = 128;
+  int64_t accumulate = 1;
+  std::string augment = "none";
+  std::string opt = "sgd";
+  double lr = 0.1;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 5e-4;
+
+  std::string lr_scheduler = "onecycle";
+  std::vector<int64_t> lr_steps;
+  double lr_gamma = 0.1;
+  int64_t patience = 50;
+  int64_t cooldown = 10;
+  double threshold = 0.01;
+  double min_lr = 1e-6;
+  double early_stopping = 0;
+  int64_t early_stopping_patience = 100;
+
+  std::string eval_mode = "tracked";
+  std::string classifiers = "auto";
+  uint64_t seed = 0;
+  std::string device = "cpu";
+  std::string amp = "none";
+  bool channels_last = false;
+  bool checkpoint_activations = false;
+  std::string cuda_graph = "auto";
+  int64_t threads = 0;
+  int64_t workers = 2;
+  int64_t save_every = 0;
+};
+
+// Calls visit(name, field, what it means) for each: the flags, the TOML files and config.json
+// have these names.
+template <class Config, class Visit>
+void visit_fields(Config& c, Visit visit) {
+  visit("data", c.data,
+        "Dataset, by name, or a folder of one's own (with a /): train/CLASS/*.png and "
+        "test/CLASS/*.png");
+  visit("data-dir", c.data_dir, "Where datasets are; else QACT_DATA, else ~/.cache/qact");
+  visit("image-size", c.image_size, "Resize and crop images of one's own to this; 0: leave them");
+  visit("validation", c.validation, "Share of the training images held out to choose by");
+  visit("split-seed", c.split_seed, "Draws the held-out images");
+  visit("model", c.model, "lenet, mlp, resnet18, resnet26, vgg16, densenet or wrn-40-4");
+  visit("activation", c.activation, "qact, relu, prelu, selu or bn-relu");
+  visit("placement", c.placement, "Where the activation goes: reference, early or all");
+  visit("early-stages", c.early_stages, "Stages beside the stem of the placement early");
+  visit("norm", c.norm, "batch or group");
+  visit("loss", c.loss, "cross-entropy, triplet, triplet-hard or watershed");
+  visit("margin", c.margin, "Of the triplet losses");
+  visit("watershed-seeds", c.watershed_seeds, "Seeds per class of the watershed loss");
+  visit("classes-per-batch", c.classes_per_batch,
+        "Classes in each batch of the triplet and watershed losses, equally many samples of each");
+  visit("epochs", c.epochs, "Passes over the training images");
+  visit("batch-size", c.batch_size, "Images in a context; a smaller last batch is left out");
+  visit("accumulate", c.accumulate,
+        "Batches whose gradients make one step; each is a context of its own");
+  visit("augment", c.augment, "none, crop (pad by 4), crop-flip or augmix (after crop and flip)");
+  visit("opt", c.opt, "sgd or adam");
+  visit("lr", c.lr, "Learning rate, the highest one");
+  visit("momentum", c.momentum, "Of sgd");
+  visit("nesterov", c.nesterov, "Nesterov's momentum for sgd");
+  visit("weight-decay", c.weight_decay, "Added to the gradient, times the weights");
+  visit("lr-scheduler", c.lr_scheduler, "onecycle, cosine, step, plateau or constant");
+  visit("lr-steps", c.lr_steps, "Epochs after which step multiplies the rate by lr-gamma");
+  visit("lr-gamma", c.lr_gamma, "Factor of step and plateau");
+  visit("patience", c.patience, "Epochs without improvement that plateau bears");
+  visit("cooldown", c.cooldown, "Epochs that plateau waits after a change");
+  visit("threshold", c.threshold, "Validation accuracy, absolute, that plateau counts as better");
+  visit("min-lr", c.min_lr, "Where plateau ends");
+  visit("early-stopping", c.early_stopping,
+        "Stop when the validation accuracy no longer rises by this much; 0: never");
+  visit("early-stopping-patience", c.early_stopping_patience,
+        "Epochs without such a rise that early stopping bears");
+  visit("eval-mode", c.eval_mode,
+        "Context that validation ranks in: tracked (kept from training) or batch (its own)");
+  visit("classifiers", c.classifiers,
+        "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
+        "or auto (up to 2^27 values)");
+  visit("seed", c.seed, "Draws weights, orders, augmentations and what losses draw");
+  visit("device", c.device, "cpu, cuda or cuda:N");
+  visit("amp", c.amp, "bf16: convolutions and matrix products in bfloat16; none: all in float32");
+  visit("channels-last", c.channels_last, "Images and kernels in the layout that GPUs prefer");
+  visit("checkpoint-activations", c.checkpoint_activations,
+        "Compute blocks again in the backward pass: less memory for the same gradients");
+  visit("cuda-graph", c.cuda_graph,
+        "auto: on a GPU, record the network's work once and replay it, unless gradients are "
+        "accumulated or activations checkpointed; off: never");
+  visit("threads", c.threads, "Of torch; results repeat for the same number; 0: as torch chooses");
+  visit("workers", c.workers, "Threads that make batches ahead");
+  visit("save-every", c.save_every, "Also save every this many steps; 0: after each epoch");
+}
+
+// Throws std::invalid_argument, naming the option.
+void check(const TrainConfig& config);
+
+nlohmann::ordered_json to_json(const TrainConfig& config);
+// `source` is where it is from, for the message. All fields, and no others.
+TrainConfig train_config(const nlohmann::ordered_json& json, const std::string& source);
+
+void write_config(const std::filesystem::path& path, const TrainConfig& config);
+TrainConfig read_config(const std::filesystem::path& path);
+
+// `saved`, with the fields called `given` from `config`.
+TrainConfig overlay(const TrainConfig& saved, const TrainConfig& config,
+                    const std::set<std::string>& given);
+
+// The fields that a run is resumed with as it began: all but where data is, the workers, how often
+// to save and whether work is recorded.
+nlohmann::ordered_json run_identity(const TrainConfig& config);
+// Throws where `config` would not go on computing what the run with this identity computes.
+void check_same_run(const nlohmann::ordered_json& identity, const TrainConfig& config);
+
+}  // namespace qact::train

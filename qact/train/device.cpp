@@ -1,0 +1,20 @@
+#include "qact/train/device.h"
+
+#include <torch/cuda.h>
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "qact/base/fail.h"
+
+namespace qact::train {
+
+void check_device(const char* where, const std::string& name) {
+  const torch::Device device(name);
+  const int64_t gpus = static_cast<int64_t>(torch::cuda::device_count());
+  if (device.is_cpu() || (device.is_cuda() && std::max<int64_t>(device.index(), 0) < gpus)) return;
+  base::fail(where, "expected --device cpu or one of the ", gpus, " GPUs that torch sees, got ",
+             name);
+}
+
+}  // namespace qact::train

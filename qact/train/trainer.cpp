@@ -1,0 +1,326 @@
+#include "qact/train/trainer.h"
+
+#include <c10/core/StreamGuard.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "qact/base/fail.h"
+#include "qact/metrics/retrieval.h"
+#include "qact/models/autocast.h"
+#include "qact/nn/quantile_activation.h"
+#include "qact/train/add_classifiers.h"
+#include "qact/train/checkpoint.h"
+#include "qact/train/not_finite.h"
+
+namespace qact::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// A number of the device's that the host will want to know. Its copy is queued at once, so that
+// whoever waits for it does not wait for what is queued later.
+class Awaited {
+ public:
+  explicit Awaited(const torch::Tensor& value) : mark_(value.device()) {
+    const auto memory = torch::dtype(torch::kDouble).pinned_memory(value.is_cuda());
+    on_host_ = torch::empty({}, memory).copy_(value.detach(), /*non_blocking=*/true);
+    mark_.set();
+  }
+  double get() {
+    mark_.wait();
+    return on_host_.item<double>();
+  }
+
+ private:
+  Event mark_;
+  torch::Tensor on_host_;
+};
+
+std::shared_ptr<models::Network> make_network(const TrainConfig& c, const TrainingData& data) {
+  torch::manual_seed(c.seed);
+  models::NetworkOptions options;
+  options.classes = data.split().classes;
+  options.channels = data.split().size.channels;
+  options.image_size = data.split().size.height;
+  options.activation = c.activation;
+  options.placement = c.placement;
+  options.early_stages = c.early_stages;
+  options.norm = c.norm;
+  const auto network = models::make(c.model, options);
+  network->to(torch::Device(c.device));
+  if (c.checkpoint_activations) network->checkpoint_activations();
+  if (c.channels_last) network->use_channels_last();
+  nn::set_context_mode(*network,
+                       c.eval_mode == "batch" ? nn::ContextMode::batch : nn::ContextMode::tracked);
+  return network;
+}
+
+losses::Loss make_loss(const TrainConfig& c) {
+  return losses::make(c.loss, {.margin = c.margin, .seeds = c.watershed_seeds});
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+
+}  // namespace
+
+Trainer::Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events)
+    : config_(config),
+      folder_(folder),
+      events_(events),
+      loss_(make_loss(config)),
+      data_(config, loss_.balanced),
+      steps_(data_.batches() / config.accumulate),
+      network_(make_network(config, data_)),
+      optimiser_(config, *network_),
+      schedule_(config, steps_) {}
+
+template <class Any, class Visit>
+void Trainer::visit_progress(Any& p, Visit visit) {
+  visit("epoch", p.epoch);
+  visit("step", p.step);
+  visit("loss_sum", p.loss_sum);
+  visit("best", p.best);
+  visit("best_epoch", p.best_epoch);
+  visit("finished", p.finished);
+}
+
+void Trainer::begin() { save_state(folder_.state(), *network_, optimiser_, saved_progress()); }
+
+void Trainer::restore() {
+  const auto saved = load_state(folder_.state(), *network_, optimiser_,
+                                [&](const Json& progress) { check_saved(progress); });
+  visit_progress(progress_, [&](const char* name, auto& field) { saved.at(name).get_to(field); });
+  schedule_.load(saved.at("schedule"));
+  if (fs::exists(folder_.rows())) restore_rows();
+}
+
+void Trainer::restore_rows() {
+  size_t torn = 0;
+  // The rows are written first: those of epochs that the state does not know come again.
+  for (results::Row& row : results::read_rows_so_far(folder_.rows(), torn)) {
+    if (row.value("epoch", int64_t{0}) <= progress_.epoch) rows_.push_back(std::move(row));
+  }
+  if (torn == 0) return;
+  results::write_rows(folder_.rows(), rows_);
+  if (events_.remark) {
+    events_.remark("cut off line " + std::to_string(torn) + " of " + folder_.rows().string() +
+                   ", which was not whole");
+  }
+}
+
+Json Trainer::saved_progress() const {
+  Json progress;
+  visit_progress(progress_, [&](const char* name, const auto& field) { progress[name] = field; });
+  progress["schedule"] = schedule_.state();
+  progress["config"] = run_identity(config_);
+  progress["data"] = {{"hash", data_.hash()},
+                      {"images", data_.split().count()},
+                      {"classes", data_.split().classes}};
+  return progress;
+}
+
+void Trainer::check_saved(const Json& progress) const {
+  const Json now = saved_progress();
+  for (const auto& [name, value] : now.items()) {
+    if (!progress.contains(name)) {
+      base::fail("train", folder_.state().string(), ": expected '", name, "', got none");
+    }
+  }
+  check_same_run(progress["config"], config_);
+  const auto described = [](const Json& data) {
+    return data["images"].dump() + " images of " + data["classes"].dump() +
+           " classes with the digest " + data["hash"].get<std::string>();
+  };
+  if (progress["data"] != now["data"]) {
+    base::fail("train", "expected the training data that the run began with, ",
+               described(progress["data"]), ", got ", described(now["data"]), " in ", config_.data);
+  }
+}
+
+// The state last: it alone says where the run is, and all else is then at least as new. A run
+// that goes on from an older state writes the same again.
+void Trainer::save() {
+  check_finite(*network_);
+  save_model(folder_.model(), *network_, card());
+  results::write_rows(folder_.rows(), rows_);
+  save_state(folder_.state(), *network_, optimiser_, saved_progress());
+}
+
+ModelCard Trainer::card() const {
+  const data::Dataset& dataset = data_.dataset();
+  return {.model = config_.model,
+          .options = network_->options(),
+          .normalisation = dataset.normalisation,
+          .data = dataset.name,
+          .data_hash = data_.hash(),
+          .loss = config_.loss,
+          .class_names = data_.split().class_names,
+          .epoch = progress_.epoch};
+}
+
+// Replayed, gradients overwrite each other instead of adding up.
+bool Trainer::records() const {
+  return config_.cuda_graph == "auto" && CudaGraph::available() &&
+         torch::Device(config_.device).is_cuda() && config_.accumulate == 1 &&
+         !config_.checkpoint_activations;
+}
+
+TrainResult Trainer::run() {
+  std::optional<c10::StreamGuard> own_stream;
+  if (records()) own_stream.emplace(GraphedNetwork::stream(config_.device));
+  first_step_ = steps_done();
+  TrainResult result;
+  while (!progress_.finished && !result.interrupted) {
+    result.interrupted = !train_epoch() || !end_epoch();
+    save();
+  }
+  if (progress_.finished) {
+    result.interrupted = !add_classifiers(folder_, config_, data_, [&] { return report(); });
+  }
+  result.stopped_early = schedule_.exhausted();
+  result.epochs = progress_.epoch;
+  result.steps = steps_done();
+  if (progress_.best_epoch > 0) result.best = progress_.best;
+  result.best_epoch = progress_.best_epoch;
+  return result;
+}
+
+bool Trainer::train_epoch() {
+  network_->train();
+  images_ = 0;
+  epoch_start_ = std::chrono::steady_clock::now();
+  if (progress_.step < steps_) data_.start(progress_.epoch, progress_.step * config_.accumulate);
+  while (progress_.step < steps_) {
+    progress_.loss_sum += take_step();
+    progress_.step += 1;
+    images_ += data_.batch_size() * config_.accumulate;
+    if (!report()) return false;
+    if (config_.save_every > 0 && steps_done() % config_.save_every == 0) save();
+  }
+  return true;
+}
+
+double Trainer::take_step() {
+  if (!recorded_) optimiser_.zero_grad();
+  double sum = 0;
+  for (int64_t i = 0; i < config_.accumulate; ++i) {
+    const Batch batch = data_.next();
+    if (!recorded_ && records() && steps_done() - first_step_ == GraphedNetwork::kStepsBefore) {
+      recorded_.emplace(batch.images, [&](const torch::Tensor& images) { return forward(images); });
+    }
+    const models::NetworkOutput output =
+        recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
+    const int64_t number = steps_done() * config_.accumulate + i;
+    const torch::Tensor loss =
+        loss_of(output, batch.labels, {config_.seed, base::Stream::loss, number});
+    Awaited awaited(loss);
+    (loss / config_.accumulate).backward();
+    if (recorded_) recorded_->backward();
+    // While a device is busy with the backward pass: it is never left without work, and the
+    // weights are still those that gave the loss.
+    const double value = awaited.get();
+    if (!std::isfinite(value)) stop_at(batch, value);
+    sum += value;
+  }
+  optimiser_.step(schedule_.lr(progress_.epoch, progress_.step));
+  return sum / static_cast<double>(config_.accumulate);
+}
+
+models::NetworkOutput Trainer::forward(const torch::Tensor& images) {
+  const models::Autocast autocast(images.device().type(), config_.amp == "bf16");
+  return network_->forward(images);
+}
+
+torch::Tensor Trainer::loss_of(const models::NetworkOutput& output, const torch::Tensor& labels,
+                               base::Random random) const {
+  return loss_.value({output.embedding, output.logits, labels}, random);
+}
+
+void Trainer::stop_at(const Batch& batch, double loss) {
+  const std::string where = first_not_finite(*network_, [&] { forward(batch.images); });
+  base::fail("train", "expected a finite loss, got ", loss, " at step ", steps_done() + 1,
+             " (epoch ", progress_.epoch + 1, "): the first output that is not finite is that of ",
+             where.empty() ? "the loss " + config_.loss : where);
+}
+
+bool Trainer::report() {
+  if (!events_.step) return true;
+  const auto left = static_cast<double>(config_.epochs * steps_ - first_step_);
+  const auto done = static_cast<double>(steps_done() - first_step_);
+  return events_.step({progress_.epoch + 1, left > 0 ? done / left : 1, images_per_second()});
+}
+
+double Trainer::images_per_second() const {
+  return static_cast<double>(images_) / seconds_since(epoch_start_);
+}
+
+bool Trainer::end_epoch() {
+  check_finite(*network_);
+  Progress& p = progress_;
+  const double speed = images_per_second();
+  results::Row row = {{"kind", "epoch"},
+                      {"epoch", p.epoch + 1},
+                      {"step", steps_done()},
+                      {"lr", schedule_.lr(p.epoch, steps_ - 1)},
+                      {"loss", p.loss_sum / static_cast<double>(steps_)}};
+  bool best = false;
+  if (data_.validation_images() > 0) {
+    const std::optional<Validation> found = validate();
+    if (!found) return false;
+    best = found->accuracy > p.best;
+    row["val_loss"] = found->loss;
+    row["val_accuracy"] = found->accuracy;
+    row["best"] = best;
+    if (best) {
+      p.best = found->accuracy;
+      p.best_epoch = p.epoch + 1;
+    }
+    schedule_.end_epoch(found->accuracy);
+  }
+  row["images_per_s"] = rounded(speed, 0.1);
+  row["seconds"] = rounded(seconds_since(epoch_start_), 0.01);
+  p.epoch += 1;
+  p.step = 0;
+  p.loss_sum = 0;
+  p.finished = p.epoch == config_.epochs || schedule_.exhausted();
+  rows_.push_back(row);
+  if (best) save_model(folder_.best(), *network_, card());
+  if (events_.epoch) events_.epoch(row);
+  return true;
+}
+
+std::optional<Trainer::Validation> Trainer::validate() {
+  const torch::NoGradGuard no_grad;
+  network_->eval();
+  // Sums stay on the device: none is waited for before all batches are on their way.
+  const auto number = torch::dtype(torch::kDouble).device(torch::Device(config_.device));
+  torch::Tensor loss = torch::zeros({}, number), correct = torch::zeros({}, number);
+  std::vector<torch::Tensor> embeddings, labels;
+  PrefetchingLoader& feed = data_.plain(TrainingData::Subset::validation);
+  for (int64_t i = 0; const std::optional<Batch> batch = feed.next(); ++i) {
+    const models::NetworkOutput output = forward(batch->images);
+    base::Random random(config_.seed, base::Stream::validation_loss, i);
+    loss += loss_of(output, batch->labels, random).to(number) * batch->labels.size(0);
+    if (loss_.balanced) {
+      embeddings.push_back(output.embedding.to(torch::kFloat));
+      labels.push_back(batch->labels.clone());
+    } else {
+      correct += (output.logits.argmax(1) == batch->labels).sum();
+    }
+    if (!report()) return std::nullopt;
+  }
+  const auto images = static_cast<double>(data_.validation_images());
+  const double accuracy =
+      loss_.balanced
+          ? metrics::map_at_k(torch::cat(embeddings).cpu(), torch::cat(labels).cpu(), 1).map
+          : correct.item<double>() / images;
+  return Validation{accuracy, loss.item<double>() / images};
+}
+
+}  // namespace qact::train

@@ -1,0 +1,27 @@
+// A small trained run with a test set of its own.
+#pragma once
+
+#include "qact/data/dataset.h"
+#include "qact/eval/evaluate.h"
+#include "tests/train/train_folder.h"
+
+namespace qact::eval {
+
+inline constexpr int64_t kTestImages = 41;
+
+struct EvaluateFolder : train::TrainFolder {
+  explicit EvaluateFolder(const std::string& activation = "qact") {
+    train::write_bands(path / "data", "t10k", kTestImages);
+    train::TrainConfig training = config();
+    training.activation = activation;
+    training.epochs = 1;
+    train::train(training, run("run"), /*resume=*/false);
+  }
+
+  train::Model model() const { return train::load_model(run("run").model()); }
+  data::Split test_images() const {
+    return data::open_dataset((path / "data").string(), {}).read({.part = data::Part::kTest});
+  }
+};
+
+}  // namespace qact::eval

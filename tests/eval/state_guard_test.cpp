@@ -1,0 +1,62 @@
+#include "qact/eval/state_guard.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <stdexcept>
+
+#include "qact/models/network.h"
+#include "qact/nn/batch_norm.h"
+#include "qact/nn/context_modes.h"
+#include "qact/safetensors/torch/tensors.h"
+
+namespace qact::eval {
+namespace {
+
+// All that forward passes depend on, as text.
+std::string state_text(const torch::nn::Module& network) {
+  std::ostringstream text;
+  for (const auto& [name, tensor] : safetensors::state_of(network)) {
+    text << name << tensor.to(torch::kDouble).sum().item<double>() << "\n";
+  }
+  for (const auto& item : network.named_modules()) {
+    text << item.key() << item.value()->is_training();
+    const auto add = [&](const auto& options) {
+      text << static_cast<int>(options.context_mode()) << " " << options.prior() << " "
+           << options.momentum().value_or(-1);
+    };
+    if (const auto* layer = item.value()->as<nn::QuantileActivation>()) add(layer->options);
+    if (const auto* layer = item.value()->as<nn::BatchNorm>()) add(layer->options);
+    text << "\n";
+  }
+  return text.str();
+}
+
+TEST(StateGuard, PutsAllBackAfterWorkAndAfterExceptions) {
+  torch::manual_seed(1);
+  const auto network =
+      models::make("lenet", {.classes = 3, .channels = 1, .image_size = 28, .activation = "qact"});
+  const torch::NoGradGuard no_grad;
+  network->forward(torch::randn({6, 1, 28, 28}));
+  network->eval();
+  network->children().front()->train();  // a part of it, as when the rest is frozen
+  nn::set_context_mode(*network, nn::ContextMode::prior, 3);
+  const std::string before = state_text(*network);
+  for (const bool throws : {false, true}) {
+    try {
+      const StateGuard unchanged(*network);
+      nn::set_context_mode(*network, nn::ContextMode::stream, 7);
+      nn::set_context_momentum(*network, 0.5);
+      network->forward(torch::randn({6, 1, 28, 28}));
+      network->train();
+      network->forward(torch::randn({6, 1, 28, 28}));
+      ASSERT_NE(state_text(*network), before);
+      if (throws) throw std::runtime_error("half-way");
+    } catch (const std::runtime_error&) {
+    }
+    EXPECT_EQ(state_text(*network), before);
+  }
+}
+
+}  // namespace
+}  // namespace qact::eval
