@@ -36,12 +36,12 @@ test: build sanitized
 	@$(SANITIZED)/tests/core_tests --gtest_brief=1 & \
 	  $(SIDE_BY_SIDE) ctest --test-dir $(BUILD) --output-on-failure -j $(THREADS); \
 	  failed=$$?; wait $$! || failed=1; exit $$failed
-	@QACT_LIBRARY=$(BUILD)/libqact.so $(PYTHON) -m pytest -q tests/python
+	@QACT_LIBRARY=$(BUILD)/libqact_ops.so $(PYTHON) -m pytest -q tests/python
 
 bench: build
 	@$(BUILD)/qact-bench
 	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
-	  $(PYTHON) scripts/bench_compiled.py $(BUILD)/libqact.so; fi
+	  $(PYTHON) scripts/bench_compiled.py $(BUILD)/libqact_ops.so; fi
 
 sanitize: sanitized
 	@cmake --build $(SANITIZED)

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "bench/layers.h"
-#include "qact/ops/quantile_layer.h"
+#include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::bench {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 // What the forward pass leaves for the backward pass. BatchNorm2d + ReLU keep the input
 // and the output.
 void count_saved(const torch::Tensor& x, Report& report) {
-  const auto [y, level, density, stats, context] = ops::quantile_layer_forward(
-      x, {}, {}, {}, {}, 1e-5, 100, 100.0, 0.5, 0.5, "auto", false, true);
+  const auto [y, level, density, stats, context] =
+      ops::quantile_layer_forward(x, {}, {}, /*need_density=*/true);
   const double elements = static_cast<double>(x.numel());
   const double tables = static_cast<double>(density.nbytes() + stats.nbytes());
   char line[160];

@@ -3,7 +3,7 @@
 // Two clouds of points lie side by side, and the label says which of the two a point is
 // from. Every batch shows them at another place: no single point can be told apart, but its
 // rank among the others can.
-#include <qact/nn/quantile_activation.h>
+#include <qact/qact.h>
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -60,7 +60,7 @@ int main() {
       make_network(torch::nn::AnyModule(qact::nn::QuantileActivation(32)));
   train(quantile);  // in training, a value is ranked in its batch
 
-  // By default, eval() ranks in the context that was kept from training, as BatchNorm uses
+  // By default, eval() ranks in the running context of training, as BatchNorm uses
   // its running statistics. These batches differ from each other: rank in each of them.
   std::printf("QAct, ranked in what training saw:     %.3f\n", accuracy(quantile));
   qact::nn::set_context_mode(*quantile, qact::nn::ContextMode::batch);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 
 #include "qact/core/context_rows.h"
 #include "qact/core/mutant.h"
@@ -21,25 +21,6 @@ int64_t checked_sum(int64_t a, int64_t b) {
   }
   return sum;
 }
-
-// FNV-1a.
-uint64_t checksum(std::span<const char> bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return hash;
-}
-
-void put(std::string& out, uint64_t value) {
-  for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
-}
-
-uint64_t get(std::span<const char> bytes, size_t at) {
-  uint64_t value = 0;
-  for (int i = 0; i < 8; ++i) value |= uint64_t{static_cast<uint8_t>(bytes[at + i])} << (8 * i);
-  return value;
-}
-
-constexpr char kMagic[8] = {'q', 'a', 'c', 't', 'c', 't', 'x', '1'};
 
 }  // namespace
 
@@ -101,46 +82,6 @@ Context Context::blend(const Context& a, double a_values, const Context& b, doub
     context_blend(a.row(c), a_values, b.row(c), b_values, out.row(c));
   }
   return out;
-}
-
-std::string Context::serialise() const {
-  std::string out(kMagic, sizeof(kMagic));
-  put(out, static_cast<uint64_t>(channels()));
-  put(out, kContextBins);
-  for (const int64_t count : counts_) put(out, static_cast<uint64_t>(count));
-  put(out, checksum(out));
-  return out;
-}
-
-Context Context::parse(std::span<const char> bytes) {
-  constexpr size_t kHeader = 24;
-  const auto fail = [](const std::string& what) -> Context {
-    throw std::invalid_argument("[context] " + what);
-  };
-  if (bytes.size() < kHeader + 8 || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0) {
-    return fail("expected a saved context, got " + std::to_string(bytes.size()) +
-                " bytes that do not start as one");
-  }
-  const uint64_t channels = get(bytes, 8), bins = get(bytes, 16);
-  if (bins != kContextBins) {
-    return fail("expected " + std::to_string(kContextBins) + " bins, got " + std::to_string(bins));
-  }
-  const uint64_t most = bytes.size() / (8 * kContextBins);
-  const uint64_t expected = kHeader + 8 + 8 * kContextBins * std::min(channels, most + 1);
-  if (bytes.size() != expected) {
-    return fail("expected " + std::to_string(channels) + " channels of " +
-                std::to_string(8 * kContextBins) + " bytes, got " + std::to_string(bytes.size()) +
-                " bytes in all");
-  }
-  if (get(bytes, bytes.size() - 8) != checksum(bytes.first(bytes.size() - 8))) {
-    return fail("the checksum does not match: the bytes are damaged");
-  }
-  Context context(static_cast<int64_t>(channels));
-  for (size_t i = 0; i < context.counts_.size(); ++i) {
-    context.counts_[i] = static_cast<int64_t>(get(bytes, kHeader + 8 * i));
-    if (context.counts_[i] < 0) return fail("a count is negative");
-  }
-  return context;
 }
 
 }  // namespace qact::core

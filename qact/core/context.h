@@ -1,4 +1,4 @@
-// The kept context: a histogram over bins that never depend on the data, so that
+// The context as a value: a histogram over bins that never depend on the data, so that
 // contexts of different batches, runs and machines add up exactly.
 //
 // Bins follow the float's own bits: eight to the octave of |z| from 2^-8 to 224, one
@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "qact/core/host_device.h"
@@ -23,8 +22,8 @@ namespace qact::core {
 inline constexpr int kContextBins = 256;
 inline constexpr int64_t kContextUnit = 1 << 16;  // one value
 
-// A kept context is worth at least this many values, however small the batches that feed
-// it: against fewer, the appended -c and c would decide the outer quantiles.
+// A running context has an effective sample count of at least this, however small the batches
+// that feed it: against fewer, the appended -c and c would decide the outer quantiles.
 inline constexpr double kMinContextCount = 1024;
 
 using ContextRow = std::span<int64_t, kContextBins>;
@@ -95,11 +94,6 @@ class Context {
   bool operator==(const Context& other) const = default;
 
   static Context blend(const Context& a, double a_values, const Context& b, double b_values);
-
-  // A self-describing byte string, little-endian, with a checksum; parse() throws
-  // std::invalid_argument and says what it found if the bytes are anything else.
-  std::string serialise() const;
-  static Context parse(std::span<const char> bytes);
 
  private:
   std::vector<int64_t> counts_;

@@ -139,7 +139,7 @@ struct Quantiles {
 };
 void quantiles(const Quantiles& call, const Execution& execution);
 
-// Counts z = scale * x + shift into kept contexts, [channels][kContextBins].
+// Counts z = scale * x + shift into contexts, [channels][kContextBins].
 struct ContextBuild {
   Shape shape;
   View x;
@@ -158,5 +158,27 @@ struct ContextBlend {
   int64_t* blended = nullptr;
 };
 void context_blend(const ContextBlend& call, const Execution& execution);
+
+// A running statistic per channel, updated in place.
+struct RunningVector {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+};
+
+// What a layer remembers of a batch. Running statistics move by `momentum` towards the batch's, the
+// variances towards its unbiased ones; so does the running context, whose effective sample count is
+// `values` after that; and `batches` counts one more.
+struct LayerTrack {
+  int64_t channels = 0;
+  const double* stats = nullptr;   // [channels][kLayerStats], as layer_forward leaves them
+  const int64_t* batch = nullptr;  // [channels][kContextBins], the batch's context
+  RunningVector mean_in, var_in, mean_out, var_out;
+  int64_t* context = nullptr;  // [channels][kContextBins], the running context
+  int64_t* batches = nullptr;
+  double n = 0;  // values per channel in the batch, more than 1
+  double momentum = 0.1;
+  double values = 0;
+};
+void layer_track(const LayerTrack& call, const Execution& execution);
 
 }  // namespace qact::core

@@ -10,7 +10,7 @@
 #include "qact/base/fail.h"
 #include "qact/data/augment.h"
 #include "qact/eval/state_guard.h"
-#include "qact/nn/context_modes.h"
+#include "qact/nn/context_mode.h"
 
 namespace qact::eval {
 namespace {

@@ -3,13 +3,14 @@
 #include <torch/nn/modules/activation.h>
 
 #include "qact/nn/batch_norm.h"
+#include "qact/nn/quantile_activation.h"
 
 namespace qact::nn {
 namespace {
 
 struct Entry {
   const char* name;
-  torch::nn::AnyModule (*make)(int64_t channels);
+  torch::nn::AnyModule (*make)(int64_t num_features);
 };
 
 const Entry kActivations[] = {
@@ -27,10 +28,10 @@ const Entry kActivations[] = {
 
 }  // namespace
 
-torch::nn::AnyModule make_activation(const std::string& name, int64_t channels) {
+torch::nn::AnyModule make_activation(const std::string& name, int64_t num_features) {
   std::string names;
   for (const Entry& entry : kActivations) {
-    if (name == entry.name) return entry.make(channels);
+    if (name == entry.name) return entry.make(num_features);
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
   TORCH_CHECK(false, "[make_activation] expected one of ", names, ", got '", name, "'");

@@ -8,10 +8,10 @@
 
 namespace qact::nn {
 
-// qact, relu, prelu, selu or bn-relu (BatchNorm, then ReLU), for `channels` channels in
+// qact, relu, prelu, selu or bn-relu (BatchNorm, then ReLU), for `num_features` channels in
 // dimension 1. qact comes with its norms and its default options. Throws for any other name,
 // listing those that exist.
-torch::nn::AnyModule make_activation(const std::string& name, int64_t channels);
+torch::nn::AnyModule make_activation(const std::string& name, int64_t num_features);
 
 std::vector<std::string> activation_names();
 

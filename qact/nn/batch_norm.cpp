@@ -4,22 +4,22 @@
 
 #include <ostream>
 
-#include "qact/nn/context_modes.h"
+#include "qact/nn/channel_statistics.h"
 #include "qact/ops/checks.h"
 
 namespace qact::nn {
 
 BatchNormImpl::BatchNormImpl(BatchNormOptions options_) : options(std::move(options_)) {
-  TORCH_CHECK(options.channels() > 0, "[BatchNorm] expected channels > 0, got ",
-              options.channels());
+  TORCH_CHECK(options.num_features() > 0, "[BatchNorm] expected num_features > 0, got ",
+              options.num_features());
   reset();
 }
 
 void BatchNormImpl::reset() {
-  weight = register_parameter("weight", torch::ones({options.channels()}));
-  bias = register_parameter("bias", torch::zeros({options.channels()}));
-  running_mean = register_buffer("running_mean", torch::empty({options.channels()}));
-  running_var = register_buffer("running_var", torch::empty({options.channels()}));
+  weight = register_parameter("weight", torch::ones({options.num_features()}));
+  bias = register_parameter("bias", torch::zeros({options.num_features()}));
+  running_mean = register_buffer("running_mean", torch::empty({options.num_features()}));
+  running_var = register_buffer("running_var", torch::empty({options.num_features()}));
   num_batches_tracked =
       register_buffer("num_batches_tracked", torch::zeros({}, torch::dtype(torch::kLong)));
   reset_running_stats();
@@ -32,21 +32,22 @@ void BatchNormImpl::reset_running_stats() {
 }
 
 void BatchNormImpl::pretty_print(std::ostream& stream) const {
-  stream << "qact::nn::BatchNorm(" << options.channels() << (options.relu() ? ", relu" : "") << ")";
+  stream << "qact::nn::BatchNorm(" << options.num_features() << (options.relu() ? ", relu" : "")
+         << ")";
 }
 
 torch::Tensor BatchNormImpl::forward(const torch::Tensor& x) {
-  TORCH_CHECK(x.dim() >= 2 && x.size(1) == options.channels(), "[BatchNorm] expected ",
-              options.channels(), " channels in dimension 1, got ", ops::describe(x));
+  TORCH_CHECK(x.dim() >= 2 && x.size(1) == options.num_features(), "[BatchNorm] expected ",
+              options.num_features(), " channels in dimension 1, got ", ops::describe(x));
   const torch::Tensor y = normalise(x);
   return options.relu() ? torch::relu(y) : y;
 }
 
 torch::Tensor BatchNormImpl::normalise(const torch::Tensor& x) {
-  if (is_training()) return in_batch(x, /*keep=*/true);
+  if (is_training()) return in_batch(x, /*track=*/true);
   switch (options.context_mode()) {
     case ContextMode::batch:
-      return in_batch(x, /*keep=*/false);
+      return in_batch(x, /*track=*/false);
     case ContextMode::tracked:
       return with(x, running_mean, running_var);
     default:
@@ -54,18 +55,18 @@ torch::Tensor BatchNormImpl::normalise(const torch::Tensor& x) {
   }
 }
 
-torch::Tensor BatchNormImpl::in_batch(const torch::Tensor& x, bool keep) {
+torch::Tensor BatchNormImpl::in_batch(const torch::Tensor& x, bool track) {
   TORCH_CHECK(x.numel() > x.size(1),
               "[BatchNorm] expected more than one value per channel to take statistics from, got ",
               ops::describe(x));
   double momentum = 0;
-  if (keep) {
+  if (track) {
     num_batches_tracked += 1;
     momentum = options.momentum() ? *options.momentum()
                                   : 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
   }
-  return torch::batch_norm(x, weight, bias, keep ? ops::maybe(running_mean) : std::nullopt,
-                           keep ? ops::maybe(running_var) : std::nullopt, /*training=*/true,
+  return torch::batch_norm(x, weight, bias, track ? ops::maybe(running_mean) : std::nullopt,
+                           track ? ops::maybe(running_var) : std::nullopt, /*training=*/true,
                            momentum, options.eps(), /*cudnn_enabled=*/true);
 }
 

@@ -5,16 +5,18 @@
 #include <torch/nn/cloneable.h>
 #include <torch/nn/pimpl.h>
 
-#include "qact/nn/quantile_activation.h"
+#include <optional>
+
+#include "qact/nn/context_mode.h"
 
 namespace qact::nn {
 
 struct BatchNormOptions {
-  /* implicit */ BatchNormOptions(int64_t channels) : channels_(channels) {}
+  /* implicit */ BatchNormOptions(int64_t num_features) : num_features_(num_features) {}
 
-  TORCH_ARG(int64_t, channels);
+  TORCH_ARG(int64_t, num_features);
   TORCH_ARG(double, eps) = 1e-5;
-  // Of the running statistics; none: a cumulative average (0.1 where a stream drifts).
+  // Of the running statistics; none: a cumulative average (0.1 in ContextMode::stream).
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
   // In eval(); train() always uses the batch's own statistics.
   TORCH_ARG(ContextMode, context_mode) = ContextMode::tracked;
@@ -23,7 +25,7 @@ struct BatchNormOptions {
 };
 
 // Input (B, C, ...). In train() and tracked it is torch's BatchNorm, of any dimension, bit for
-// bit. batch: the batch's statistics, nothing kept. prior, with N the prior and n the images of
+// bit. batch: the batch's statistics, nothing tracked. prior, with N the prior and n the images of
 // the batch: mean = N/(N+n) running + n/(N+n) batch, and so the variance, the batch's unbiased.
 // stream: the running statistics first move towards the batch's by `momentum`.
 class BatchNormImpl : public torch::nn::Cloneable<BatchNormImpl> {
@@ -41,7 +43,7 @@ class BatchNormImpl : public torch::nn::Cloneable<BatchNormImpl> {
 
  private:
   torch::Tensor normalise(const torch::Tensor& x);
-  torch::Tensor in_batch(const torch::Tensor& x, bool keep);
+  torch::Tensor in_batch(const torch::Tensor& x, bool track);
   torch::Tensor in_blend(const torch::Tensor& x);
   torch::Tensor with(const torch::Tensor& x, const torch::Tensor& mean, const torch::Tensor& var);
 };

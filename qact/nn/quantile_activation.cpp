@@ -3,26 +3,59 @@
 #include <ATen/record_function.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <vector>
 
+#include "qact/core/context.h"
+#include "qact/nn/channel_statistics.h"
 #include "qact/ops/checks.h"
 #include "qact/ops/context.h"
+#include "qact/ops/layer_track.h"
+#include "qact/ops/quantile_activation.h"
+#include "qact/ops/quantile_apply.h"
+#include "qact/ops/quantile_layer.h"
 
 namespace qact::nn {
 namespace {
 
+using ops::maybe;
+
 constexpr const char* kName = "QuantileActivation";
+
+// Of a running context after a batch of so many values. The upper end is what fixed point can hold;
+// nothing weighs against it.
+double effective_count(double values) {
+  return std::clamp(values, core::kMinContextCount, 0x1.0p40);
+}
+
+// A norm as scale * x + shift, given its statistics.
+struct Scaled {
+  torch::Tensor scale, shift;
+
+  Scaled(const torch::Tensor& mean, const torch::Tensor& var, const torch::Tensor& weight,
+         const torch::Tensor& bias, double eps)
+      : scale(torch::rsqrt(var + eps)) {
+    if (weight.defined()) scale = scale * weight;
+    shift = -mean * scale;
+    if (bias.defined()) shift = shift + bias;
+  }
+
+  torch::Tensor operator()(const torch::Tensor& x) const {
+    std::vector<int64_t> shape(x.dim(), 1);
+    shape[1] = x.size(1);
+    return (x * scale.view(shape) + shift.view(shape)).to(x.scalar_type());
+  }
+};
 
 }  // namespace
 
 QuantileActivationImpl::QuantileActivationImpl(QuantileActivationOptions options_)
     : options(std::move(options_)) {
-  TORCH_CHECK(options.channels() > 0, "[", kName, "] expected channels > 0, got ",
-              options.channels());
-  ops::check_quantile(kName, options.levels(), options.bound(), options.positive_share(),
-                      options.bandwidth(), options.algorithm(),
-                      fused() ? ops::kMostLayerLevels : ops::kMostLevels);
+  TORCH_CHECK(options.num_features() > 0, "[", kName, "] expected num_features > 0, got ",
+              options.num_features());
+  ops::check_quantile(kName, quantile(), fused() ? ops::kMostLayerLevels : ops::kMostLevels);
   ops::check_positive(kName, "eps", options.eps());
   const std::optional<double> momentum = options.momentum();
   TORCH_CHECK(!momentum || (*momentum >= 0 && *momentum <= 1), "[", kName,
@@ -33,7 +66,7 @@ QuantileActivationImpl::QuantileActivationImpl(QuantileActivationOptions options
 }
 
 void QuantileActivationImpl::reset() {
-  const int64_t channels = options.channels();
+  const int64_t channels = options.num_features();
   if (options.norm_in()) {
     if (options.affine_in()) {
       weight_in = register_parameter("weight_in", torch::ones({channels}));
@@ -65,7 +98,7 @@ void QuantileActivationImpl::reset_running_stats() {
     running_mean_out.fill_(0.5);
     running_var_out.fill_(1.0 / 12);
   }
-  context.copy_(ops::context_standard_normal(options.channels()));
+  context.copy_(ops::context_standard_normal(options.num_features()));
   num_batches_tracked.zero_();
 }
 
@@ -82,7 +115,7 @@ void QuantileActivationImpl::to(torch::Dtype dtype, bool non_blocking) {
 }
 
 void QuantileActivationImpl::pretty_print(std::ostream& stream) const {
-  stream << "qact::nn::QuantileActivation(channels=" << options.channels()
+  stream << "qact::nn::QuantileActivation(num_features=" << options.num_features()
          << ", levels=" << options.levels() << ", norm_in=" << std::boolalpha << options.norm_in()
          << ", norm_out=" << options.norm_out() << ")";
 }
@@ -99,24 +132,139 @@ torch::Tensor QuantileActivationImpl::forward(const torch::Tensor& x) {
   return y;
 }
 
-torch::Tensor QuantileActivationImpl::rank(const torch::Tensor& x, bool keep) {
+torch::Tensor QuantileActivationImpl::rank(const torch::Tensor& x, bool track) {
   TORCH_CHECK(!options.norm_out(), "[", kName, "] expected norm_out to be off for rank()");
-  return run(x, Call{.quantised = false, .keep = keep});
+  return run(x, Call{.quantised = false, .track = track});
 }
 
 torch::Tensor QuantileActivationImpl::run(const torch::Tensor& x, const Call& call) {
   ops::check_values(kName, x);
-  TORCH_CHECK(x.size(1) == options.channels(), "[", kName, "] expected ", options.channels(),
-              " channels in dimension 1, got ", ops::describe(x));
+  TORCH_CHECK(x.size(1) == options.num_features(), "[", kName, "] expected ",
+              options.num_features(), " channels in dimension 1, got ", ops::describe(x));
   if (is_training()) return in_batch(x, call);
   switch (options.context_mode()) {
     case ContextMode::batch:
-      return in_batch(x, {call.quantised, /*keep=*/false});
+      return in_batch(x, {call.quantised, /*track=*/false});
     case ContextMode::tracked:
-      return in_kept(x, call);
+      return in_tracked(x, call);
     default:
       return in_blend(x, call);
   }
+}
+
+ops::QuantileOptions QuantileActivationImpl::quantile() const {
+  return {options.levels(), options.bound(), options.positive_share(), options.bandwidth(),
+          options.algorithm()};
+}
+
+double QuantileActivationImpl::momentum_of_next() const {
+  if (options.momentum()) return *options.momentum();
+  return 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>() + 1);
+}
+
+double QuantileActivationImpl::next_momentum() {
+  const double momentum = momentum_of_next();
+  num_batches_tracked += 1;
+  return momentum;
+}
+
+void QuantileActivationImpl::update_context(const torch::Tensor& batch, double momentum,
+                                            double values) {
+  values = effective_count(values);
+  context.copy_(ops::context_blend(context, (1 - momentum) * values, batch, momentum * values));
+}
+
+torch::Tensor QuantileActivationImpl::in_batch(const torch::Tensor& x, const Call& call) {
+  if (fused()) return in_batch_fused(x, call);
+  TORCH_CHECK(values_per_channel(x) > 1 || !(options.norm_in() || options.norm_out()),
+              "[QuantileActivation] expected more than one value per channel to take statistics "
+              "from, got ",
+              ops::describe(x));
+  const double momentum = call.track ? next_momentum() : 0;
+  const auto norm = [&](const torch::Tensor& v, const torch::Tensor& weight,
+                        const torch::Tensor& bias, const torch::Tensor& mean,
+                        const torch::Tensor& var) {
+    return torch::batch_norm(v, maybe(weight), maybe(bias), call.track ? maybe(mean) : std::nullopt,
+                             call.track ? maybe(var) : std::nullopt, /*training=*/true, momentum,
+                             options.eps(), /*cudnn_enabled=*/true);
+  };
+  const torch::Tensor z =
+      options.norm_in() ? norm(x, weight_in, bias_in, running_mean_in, running_var_in) : x;
+  const torch::Tensor u =
+      ops::quantile_activation(z, {.quantile = quantile(), .quantised = call.quantised});
+  if (call.track) {
+    torch::NoGradGuard no_grad;
+    update_context(ops::context_build(z), momentum, values_per_channel(x));
+  }
+  return options.norm_out() ? norm(u, weight_out, bias_out, running_mean_out, running_var_out) : u;
+}
+
+torch::Tensor QuantileActivationImpl::in_batch_fused(const torch::Tensor& x, const Call& call) {
+  auto [y, stats, batch] =
+      ops::quantile_layer(x, {maybe(weight_in), maybe(bias_in), weight_out, bias_out},
+                          {.quantile = quantile(), .eps = options.eps(), .track = call.track});
+  if (call.track) {
+    torch::NoGradGuard no_grad;
+    const double n = values_per_channel(x);
+    ops::layer_track({running_mean_in, running_var_in, running_mean_out, running_var_out, context,
+                      num_batches_tracked},
+                     {stats, batch, momentum_of_next(), n, effective_count(n)});
+  }
+  return y;
+}
+
+torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const Call& call) {
+  const torch::Tensor quantiles =
+      ops::context_quantiles(context, options.levels(), options.bound(), options.positive_share());
+  std::optional<torch::Tensor> scale, shift, out_scale, out_shift;
+  if (options.norm_in()) {
+    const Scaled in(running_mean_in, running_var_in, weight_in, bias_in, options.eps());
+    scale = in.scale, shift = in.shift;
+  }
+  if (options.norm_out()) {
+    const Scaled out(running_mean_out, running_var_out, weight_out, bias_out, options.eps());
+    out_scale = out.scale, out_shift = out.shift;
+  }
+  return ops::quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, options.bandwidth(),
+                             call.quantised);
+}
+
+// prior: the running context counts as `prior` images against the batch's own. stream: the running
+// one moves by `momentum` and is used after that. Either way both norms are blended by the same
+// shares, each before what follows it is ranked.
+torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Call& call) {
+  const bool stream = options.context_mode() == ContextMode::stream, track = stream && call.track;
+  const double images = static_cast<double>(x.size(0)), all_images = options.prior() + images;
+  const double share = stream ? options.momentum().value_or(kStreamMomentum) : images / all_images;
+  const double values = effective_count(values_per_channel(x) * (stream ? 1 : all_images / images));
+  const auto blend = [&](torch::Tensor& running, const torch::Tensor& batch) {
+    const torch::Tensor blended = torch::lerp(running, batch.to(running.scalar_type()), share);
+    if (track) running.copy_(blended.detach());
+    return blended;
+  };
+  if (track) num_batches_tracked += 1;
+  std::optional<torch::Tensor> scale, shift;
+  if (options.norm_in()) {
+    const auto [var, mean] = channel_statistics(x);
+    const Scaled in(blend(running_mean_in, mean), blend(running_var_in, var), weight_in, bias_in,
+                    options.eps());
+    scale = in.scale, shift = in.shift;
+  }
+  torch::Tensor quantiles;
+  {
+    torch::NoGradGuard no_grad;
+    const torch::Tensor blended = ops::context_blend(
+        context, (1 - share) * values, ops::context_build(x, scale, shift), share * values);
+    if (track) context.copy_(blended);
+    quantiles = ops::context_quantiles(blended, options.levels(), options.bound(),
+                                       options.positive_share());
+  }
+  const torch::Tensor u =
+      ops::quantile_apply(x, quantiles, scale, shift, {}, {}, options.bandwidth(), call.quantised);
+  if (!options.norm_out()) return u;
+  const auto [var, mean] = channel_statistics(u);
+  return Scaled(blend(running_mean_out, mean), blend(running_var_out, var), weight_out, bias_out,
+                options.eps())(u);
 }
 
 }  // namespace qact::nn

@@ -1,4 +1,4 @@
-// The quantile activation as a module: norm, activation, norm, and the context it keeps.
+// The quantile activation as a module: norm, activation, norm, and its running context.
 #pragma once
 
 #include <torch/nn/cloneable.h>
@@ -7,20 +7,15 @@
 #include <optional>
 #include <string>
 
+#include "qact/nn/context_mode.h"
+#include "qact/ops/options.h"
+
 namespace qact::nn {
 
-// Whose context a value is ranked in.
-enum class ContextMode {
-  batch,    // the batch's own, as in training
-  tracked,  // the one kept from training: single samples work, and do not see each other
-  prior,    // the kept one, worth `prior` images, blended with the batch's
-  stream,   // the kept one, which first moves towards the batch by `momentum`
-};
-
 struct QuantileActivationOptions {
-  /* implicit */ QuantileActivationOptions(int64_t channels) : channels_(channels) {}
+  /* implicit */ QuantileActivationOptions(int64_t num_features) : num_features_(num_features) {}
 
-  TORCH_ARG(int64_t, channels);
+  TORCH_ARG(int64_t, num_features);
   TORCH_ARG(int64_t, levels) = 100;
   TORCH_ARG(double, bound) = 100.0;
   TORCH_ARG(double, positive_share) = 0.5;
@@ -33,8 +28,8 @@ struct QuantileActivationOptions {
   // the density gives it a gradient: with no layer in front, off is the safer choice.
   TORCH_ARG(bool, affine_in) = true;
   TORCH_ARG(double, eps) = 1e-5;
-  // Of the running statistics and the kept context; none: a cumulative average (0.1 where
-  // a stream drifts).
+  // Of the running statistics and the running context; none: a cumulative average (0.1 in
+  // ContextMode::stream).
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
   // The context in eval(); train() always uses the batch's own.
   TORCH_ARG(ContextMode, context_mode) = ContextMode::tracked;
@@ -45,7 +40,7 @@ struct QuantileActivationOptions {
 inline constexpr const char* kRecordedName = "qact::QuantileActivation";
 
 // Input (B, C, ...), output of the same shape. All state lives in buffers: running means
-// and variances of both norms, the kept context, and the number of batches seen.
+// and variances of both norms, the running context, and the number of batches seen.
 class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImpl> {
  public:
   explicit QuantileActivationImpl(QuantileActivationOptions options);
@@ -62,9 +57,9 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   torch::Tensor forward(const torch::Tensor& x);
 
   // The cumulative weight of x instead of its level: what is left of the rank once levels
-  // tie. In the same context as forward; nothing is kept unless told to, as a stream does. Needs
+  // tie. In the same context as forward; `track` updates the running state as forward does. Needs
   // norm_out to be off.
-  torch::Tensor rank(const torch::Tensor& x, bool keep = false);
+  torch::Tensor rank(const torch::Tensor& x, bool track = false);
 
   QuantileActivationOptions options;
   torch::Tensor weight_in, bias_in, weight_out, bias_out;
@@ -74,23 +69,20 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
  private:
   struct Call {
     bool quantised = true;
-    bool keep = true;  // update the running statistics and the kept context
+    bool track = true;  // update the running statistics and the running context
   };
 
+  ops::QuantileOptions quantile() const;
   bool fused() const { return options.norm_in() && options.norm_out(); }
   torch::Tensor run(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch_fused(const torch::Tensor& x, const Call& call);
-  torch::Tensor in_kept(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_tracked(const torch::Tensor& x, const Call& call);
   torch::Tensor in_blend(const torch::Tensor& x, const Call& call);
   double momentum_of_next() const;
   double next_momentum();
-  void keep_context(const torch::Tensor& batch, double momentum, double values);
+  void update_context(const torch::Tensor& batch, double momentum, double values);
 };
 TORCH_MODULE(QuantileActivation);
-
-// Sets the context mode for eval() of every QuantileActivation and BatchNorm (batch_norm.h)
-// inside `network`.
-void set_context_mode(torch::nn::Module& network, ContextMode mode, double prior = 16.0);
 
 }  // namespace qact::nn

@@ -17,19 +17,19 @@ constexpr const char* kClassifier = "QuantileClassifier";
 
 QuantileClassifierImpl::QuantileClassifierImpl(QuantileClassifierOptions options_)
     : options(std::move(options_)) {
-  TORCH_CHECK(options.features() > 0, "[", kClassifier, "] expected features > 0, got ",
-              options.features());
-  TORCH_CHECK(options.classes() >= 2, "[", kClassifier, "] expected at least 2 classes, got ",
-              options.classes());
+  TORCH_CHECK(options.in_features() > 0, "[", kClassifier, "] expected in_features > 0, got ",
+              options.in_features());
+  TORCH_CHECK(options.num_classes() >= 2, "[", kClassifier, "] expected at least 2 classes, got ",
+              options.num_classes());
   reset();
 }
 
 void QuantileClassifierImpl::reset() {
-  const int64_t classes = options.classes();
+  const int64_t classes = options.num_classes();
   const bool in_ranks = options.class_prior() == ClassPrior::quantile;
   const double share = in_ranks ? 1.0 - 1.0 / static_cast<double>(classes) : 0.5;
   const int64_t usual = std::min<int64_t>(65535, std::max<int64_t>(100, 10 * classes));
-  linear = register_module("linear", torch::nn::Linear(options.features(), classes));
+  linear = register_module("linear", torch::nn::Linear(options.in_features(), classes));
   activation = register_module(
       "activation", QuantileActivation(QuantileActivationOptions(classes)
                                            .levels(options.levels() > 0 ? options.levels() : usual)
@@ -43,8 +43,9 @@ void QuantileClassifierImpl::reset() {
 }
 
 void QuantileClassifierImpl::pretty_print(std::ostream& stream) const {
-  stream << "qact::nn::QuantileClassifier(features=" << options.features()
-         << ", classes=" << options.classes() << ", levels=" << activation->options.levels() << ")";
+  stream << "qact::nn::QuantileClassifier(in_features=" << options.in_features()
+         << ", num_classes=" << options.num_classes() << ", levels=" << activation->options.levels()
+         << ")";
 }
 
 torch::Tensor QuantileClassifierImpl::forward(const torch::Tensor& x) {

@@ -19,12 +19,12 @@ enum class ClassPrior {
 };
 
 struct QuantileClassifierOptions {
-  QuantileClassifierOptions(int64_t features, int64_t classes)
-      : features_(features), classes_(classes) {}
+  QuantileClassifierOptions(int64_t in_features, int64_t num_classes)
+      : in_features_(in_features), num_classes_(num_classes) {}
 
-  TORCH_ARG(int64_t, features);
-  TORCH_ARG(int64_t, classes);
-  // 0: max(100, 10 * classes). Fewer would tie too often among many classes.
+  TORCH_ARG(int64_t, in_features);
+  TORCH_ARG(int64_t, num_classes);
+  // 0: max(100, 10 * num_classes). Fewer would tie too often among many classes.
   TORCH_ARG(int64_t, levels) = 0;
   TORCH_ARG(ClassPrior, class_prior) = ClassPrior::quantile;
   TORCH_ARG(double, bandwidth) = 0.5;
@@ -40,8 +40,8 @@ class QuantileClassifierImpl : public torch::nn::Cloneable<QuantileClassifierImp
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
 
-  // (B, classes) probabilities, one class against the rest: rows need not sum to 1. They
-  // are kept half a level off 0 and 1, so that the cross-entropy is finite.
+  // (B, num_classes) probabilities, one class against the rest: rows need not sum to 1. They
+  // stay half a level off 0 and 1, so that the cross-entropy is finite.
   torch::Tensor forward(const torch::Tensor& x);
 
   // The class of the highest rank, (B). Levels that tie are told apart by the rank itself.

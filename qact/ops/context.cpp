@@ -5,6 +5,7 @@
 
 #include "qact/core/context.h"
 #include "qact/ops/checks.h"
+#include "qact/ops/context_impl.h"
 #include "qact/ops/dispatch.h"
 
 namespace qact::ops {
@@ -76,7 +77,7 @@ at::Tensor quantiles_meta(const at::Tensor& context, int64_t levels, double boun
                           double positive_share) {
   constexpr const char* kOp = "context_quantiles";
   check_context(kOp, "context", context);
-  check_quantile(kOp, levels, bound, positive_share);
+  check_quantile(kOp, {levels, bound, positive_share});
   return at::empty_symint({context.sym_size(0), levels}, context.options().dtype(at::kDouble));
 }
 

@@ -6,7 +6,8 @@
 
 #include "qact/core/context.h"
 #include "qact/core/quantile.h"
-#include "qact/ops/checks.h"
+#include "qact/ops/flatten.h"
+#include "qact/ops/quantile_layer.h"
 
 namespace qact::ops {
 
@@ -15,12 +16,11 @@ struct LayerOperands {
   FlatVector weight_in, bias_in, weight_out, bias_out;
   at::Tensor level, density, stats, context;
 
-  LayerOperands(const at::Tensor& x, const MaybeTensor& w1, const MaybeTensor& b1,
-                const MaybeTensor& w2, const MaybeTensor& b2, bool need_density, bool track)
-      : weight_in(flatten_vector(w1)),
-        bias_in(flatten_vector(b1)),
-        weight_out(flatten_vector(w2)),
-        bias_out(flatten_vector(b2)) {
+  LayerOperands(const at::Tensor& x, const LayerAffine& affine, bool need_density, bool track)
+      : weight_in(flatten_vector(affine.weight_in)),
+        bias_in(flatten_vector(affine.bias_in)),
+        weight_out(flatten_vector(affine.weight_out)),
+        bias_out(flatten_vector(affine.bias_out)) {
     const int64_t channels = x.size(1);
     const auto table = [&](bool wanted, int64_t columns, at::ScalarType type) {
       return wanted ? empty_beside(x, {channels, columns}, type) : empty_beside(x, {0}, type);

@@ -5,30 +5,42 @@
 
 #include "qact/ops/checks.h"
 #include "qact/ops/dispatch.h"
+#include "qact/ops/flatten.h"
+#include "qact/ops/quantile_activation_impl.h"
 
 namespace qact::ops {
 
-at::Tensor quantile_activation(const at::Tensor& x, int64_t levels, double bound,
-                               double positive_share, double bandwidth, std::string_view algorithm,
-                               bool quantised, int64_t density_samples, int64_t seed) {
-  static const auto op = registered<decltype(quantile_activation)>("qact::quantile_activation");
-  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised, density_samples,
-                 seed);
+namespace {
+
+// The signatures of the schemas.
+using ActivationSchema = at::Tensor(const at::Tensor&, int64_t, double, double, double,
+                                    std::string_view, bool, int64_t, int64_t);
+using ActivationForwardSchema = std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, int64_t,
+                                                                   double, double, double,
+                                                                   std::string_view, bool, int64_t,
+                                                                   int64_t, bool);
+
+}  // namespace
+
+at::Tensor quantile_activation(const at::Tensor& x, const ActivationOptions& options) {
+  static const auto op = registered<ActivationSchema>("qact::quantile_activation");
+  const QuantileOptions& q = options.quantile;
+  return op.call(x, q.levels, q.bound, q.positive_share, q.bandwidth, q.algorithm,
+                 options.quantised, options.density_samples, options.seed);
 }
 
-std::tuple<at::Tensor, at::Tensor> quantile_activation_forward(
-    const at::Tensor& x, int64_t levels, double bound, double positive_share, double bandwidth,
-    std::string_view algorithm, bool quantised, int64_t density_samples, int64_t seed,
-    bool need_density) {
-  static const auto op =
-      registered<decltype(quantile_activation_forward)>("qact::quantile_activation_forward");
-  return op.call(x, levels, bound, positive_share, bandwidth, algorithm, quantised, density_samples,
-                 seed, need_density);
+std::tuple<at::Tensor, at::Tensor> quantile_activation_forward(const at::Tensor& x,
+                                                               const ActivationOptions& options,
+                                                               bool need_density) {
+  static const auto op = registered<ActivationForwardSchema>("qact::_quantile_activation_forward");
+  const QuantileOptions& q = options.quantile;
+  return op.call(x, q.levels, q.bound, q.positive_share, q.bandwidth, q.algorithm,
+                 options.quantised, options.density_samples, options.seed, need_density);
 }
 
 at::Tensor quantile_activation_backward(const at::Tensor& grad, const at::Tensor& density) {
   static const auto op =
-      registered<decltype(quantile_activation_backward)>("qact::quantile_activation_backward");
+      registered<decltype(quantile_activation_backward)>("qact::_quantile_activation_backward");
   return op.call(grad, density);
 }
 
@@ -41,21 +53,14 @@ namespace {
 
 // Without gradients the activation is the first half of its forward operator, on every
 // device.
-at::Tensor activation_without_gradient(const at::Tensor& x, int64_t levels, double bound,
-                                       double positive_share, double bandwidth,
-                                       std::string_view algorithm, bool quantised,
-                                       int64_t density_samples, int64_t seed) {
-  return std::get<0>(quantile_activation_forward(x, levels, bound, positive_share, bandwidth,
-                                                 algorithm, quantised, density_samples, seed,
-                                                 /*need_density=*/false));
+at::Tensor activation_without_gradient(const at::Tensor& x, const ActivationOptions& options) {
+  return std::get<0>(quantile_activation_forward(x, options, /*need_density=*/false));
 }
 
-std::tuple<at::Tensor, at::Tensor> forward_meta(const at::Tensor& x, int64_t levels, double bound,
-                                                double positive_share, double bandwidth,
-                                                std::string_view algorithm, bool,
-                                                int64_t density_samples, int64_t,
+std::tuple<at::Tensor, at::Tensor> forward_meta(const at::Tensor& x,
+                                                const ActivationOptions& options,
                                                 bool need_density) {
-  check_activation(x, levels, bound, positive_share, bandwidth, algorithm, density_samples);
+  check_activation(x, options);
   return {at::empty_like(x), need_density ? at::empty_like(x) : at::empty({0}, x.options())};
 }
 
@@ -72,14 +77,12 @@ at::Tensor quantiles_meta(const at::Tensor& x, int64_t levels, double bound,
 
 }  // namespace
 
-core::Quantile check_activation(const at::Tensor& x, int64_t levels, double bound,
-                                double positive_share, double bandwidth, std::string_view algorithm,
-                                int64_t density_samples) {
+core::Quantile check_activation(const at::Tensor& x, const ActivationOptions& options) {
   constexpr const char* kOp = "quantile_activation";
   check_values(kOp, x);
-  TORCH_CHECK(density_samples >= 0, "[", kOp, "] expected density_samples >= 0, got ",
-              density_samples);
-  return check_quantile(kOp, levels, bound, positive_share, bandwidth, algorithm);
+  TORCH_CHECK(options.density_samples >= 0, "[", kOp, "] expected density_samples >= 0, got ",
+              options.density_samples);
+  return check_quantile(kOp, options.quantile);
 }
 
 void check_activation_backward(const at::Tensor& grad, const at::Tensor& density) {
@@ -92,7 +95,7 @@ core::Quantile check_quantiles(const at::Tensor& x, int64_t levels, double bound
                                double positive_share) {
   constexpr const char* kOp = "quantiles";
   check_values(kOp, x);
-  return check_quantile(kOp, levels, bound, positive_share);
+  return check_quantile(kOp, {levels, bound, positive_share});
 }
 
 TORCH_LIBRARY_FRAGMENT(qact, m) {
@@ -101,23 +104,27 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
       "float positive_share=0.5, float bandwidth=0.5, str algorithm=\"auto\", "
       "bool quantised=True, int density_samples=0, int seed=0) -> Tensor");
   m.def(
-      "quantile_activation_forward(Tensor x, int levels, float bound, float positive_share, "
+      "_quantile_activation_forward(Tensor x, int levels, float bound, float positive_share, "
       "float bandwidth, str algorithm, bool quantised, int density_samples, int seed, "
       "bool need_density) -> (Tensor, Tensor)");
-  m.def("quantile_activation_backward(Tensor grad, Tensor density) -> Tensor");
+  m.def("_quantile_activation_backward(Tensor grad, Tensor density) -> Tensor");
   m.def(
       "quantiles(Tensor x, int levels=100, float bound=100.0, float positive_share=0.5) "
       "-> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(qact, CPU, m) { m.impl("quantile_activation", activation_without_gradient); }
+TORCH_LIBRARY_IMPL(qact, CPU, m) {
+  m.impl("quantile_activation", activation_entry<activation_without_gradient>);
+}
 
-TORCH_LIBRARY_IMPL(qact, CUDA, m) { m.impl("quantile_activation", activation_without_gradient); }
+TORCH_LIBRARY_IMPL(qact, CUDA, m) {
+  m.impl("quantile_activation", activation_entry<activation_without_gradient>);
+}
 
 TORCH_LIBRARY_IMPL(qact, Meta, m) {
-  m.impl("quantile_activation", activation_without_gradient);
-  m.impl("quantile_activation_forward", forward_meta);
-  m.impl("quantile_activation_backward", backward_meta);
+  m.impl("quantile_activation", activation_entry<activation_without_gradient>);
+  m.impl("_quantile_activation_forward", activation_forward_entry<forward_meta>);
+  m.impl("_quantile_activation_backward", backward_meta);
   m.impl("quantiles", quantiles_meta);
 }
 

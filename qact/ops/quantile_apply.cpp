@@ -5,6 +5,8 @@
 
 #include "qact/ops/checks.h"
 #include "qact/ops/dispatch.h"
+#include "qact/ops/flatten.h"
+#include "qact/ops/quantile_apply_impl.h"
 
 namespace qact::ops {
 
@@ -21,7 +23,7 @@ std::tuple<at::Tensor, at::Tensor> quantile_apply_backward(
     const MaybeTensor& scale, const MaybeTensor& shift, const MaybeTensor& out_scale,
     double bandwidth) {
   static const auto op =
-      registered<decltype(quantile_apply_backward)>("qact::quantile_apply_backward");
+      registered<decltype(quantile_apply_backward)>("qact::_quantile_apply_backward");
   return op.call(grad_y, x, quantiles, scale, shift, out_scale, bandwidth);
 }
 
@@ -89,13 +91,13 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
       "Tensor? out_scale=None, Tensor? out_shift=None, float bandwidth=0.5, "
       "bool quantised=True) -> Tensor");
   m.def(
-      "quantile_apply_backward(Tensor grad_y, Tensor x, Tensor quantiles, Tensor? scale, "
+      "_quantile_apply_backward(Tensor grad_y, Tensor x, Tensor quantiles, Tensor? scale, "
       "Tensor? shift, Tensor? out_scale, float bandwidth) -> (Tensor grad_x, Tensor grad_affine)");
 }
 
 TORCH_LIBRARY_IMPL(qact, Meta, m) {
   m.impl("quantile_apply", apply_meta);
-  m.impl("quantile_apply_backward", apply_backward_meta);
+  m.impl("_quantile_apply_backward", apply_backward_meta);
 }
 
 }  // namespace qact::ops

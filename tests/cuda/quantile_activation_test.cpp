@@ -1,10 +1,9 @@
 // The plain operator, given quantiles and kept contexts on the GPU, against the CPU.
-#include "qact/ops/quantile_activation.h"
-
 #include <gtest/gtest.h>
 
 #include "qact/ops/context.h"
 #include "qact/ops/layer_track.h"
+#include "qact/ops/quantile_activation_impl.h"
 #include "qact/ops/quantile_apply.h"
 #include "tests/core/layer_check.h"
 #include "tests/core/tolerance.h"
@@ -47,8 +46,8 @@ TEST(CudaActivation, EqualsTheCpu) {
           const std::string what =
               std::string(name(distribution)) + " " + algorithm + " " + describe(x, layouts()[i]);
           const auto forward = [&](const torch::Tensor& v) {
-            return ops::quantile_activation_forward(v, 100, 100.0, 0.5, 0.5, algorithm, true, 0, 0,
-                                                    true);
+            return ops::quantile_activation_forward(v, {.quantile = {.algorithm = algorithm}},
+                                                    /*need_density=*/true);
           };
           const auto [y, f] = forward(x);
           const auto [gpu_y, gpu_f] = forward(on_gpu(x));
@@ -73,10 +72,9 @@ TEST(CudaActivation, NanAndInfinities) {
   torch::Tensor x = torch::randn({500, 1});
   x[3][0] = NAN, x[4][0] = INFINITY, x[5][0] = -INFINITY;
   for (const torch::Tensor& v : {x, x.narrow(0, 0, 100)}) {
-    const auto [y, f] =
-        ops::quantile_activation_forward(v, 100, 100.0, 0.5, 0.5, "auto", true, 0, 0, true);
+    const auto [y, f] = ops::quantile_activation_forward(v, {}, /*need_density=*/true);
     const auto [gpu_y, gpu_f] =
-        ops::quantile_activation_forward(v.cuda(), 100, 100.0, 0.5, 0.5, "auto", true, 0, 0, true);
+        ops::quantile_activation_forward(v.cuda(), {}, /*need_density=*/true);
     EXPECT_LE(differing(gpu_y, y, 0.0101), 0);
     EXPECT_TRUE(gpu_f[3][0].isnan().item<bool>());
     EXPECT_EQ(gpu_f[4][0].item<float>(), 0);
@@ -87,8 +85,10 @@ TEST(CudaActivation, NanAndInfinities) {
 TEST(CudaActivation, ManyLevelsAndNone) {
   const torch::Tensor x = torch::randn({300, 4, 3});
   for (const bool quantised : {true, false}) {
-    const auto y = ops::quantile_activation(x, 3000, 100.0, 0.9, 0.5, "auto", quantised);
-    const auto gpu = ops::quantile_activation(x.cuda(), 3000, 100.0, 0.9, 0.5, "auto", quantised);
+    const ops::ActivationOptions options = {.quantile = {.levels = 3000, .positive_share = 0.9},
+                                            .quantised = quantised};
+    const auto y = ops::quantile_activation(x, options);
+    const auto gpu = ops::quantile_activation(x.cuda(), options);
     EXPECT_LE(differing(gpu, y, 1e-6), 0);
   }
 }
@@ -119,9 +119,10 @@ TEST(CudaContext, TrackEqualsTheCpu) {
   for (const auto& t : cpu) gpu.push_back(t.cuda());
   const auto stats = torch::rand({6, 8}, torch::kDouble);
   const auto batch = ops::context_build(torch::randn({100, 6, 3}));
-  ops::layer_track(cpu[0], cpu[1], cpu[2], cpu[3], cpu[4], cpu[5], stats, batch, 0.1, 300, 1024);
-  ops::layer_track(gpu[0], gpu[1], gpu[2], gpu[3], gpu[4], gpu[5], stats.cuda(), batch.cuda(), 0.1,
-                   300, 1024);
+  ops::layer_track({cpu[0], cpu[1], cpu[2], cpu[3], cpu[4], cpu[5]},
+                   {stats, batch, 0.1, 300, 1024});
+  ops::layer_track({gpu[0], gpu[1], gpu[2], gpu[3], gpu[4], gpu[5]},
+                   {stats.cuda(), batch.cuda(), 0.1, 300, 1024});
   for (int i = 0; i < 4; ++i) EXPECT_LE(differing(gpu[i], cpu[i], 1e-6), 0);
   EXPECT_TRUE(gpu[4].cpu().equal(cpu[4]));
   EXPECT_EQ(gpu[5].item<int64_t>(), 4);

@@ -1,9 +1,8 @@
 // The fused layer on the GPU against the same layer on the CPU, which is tested against
 // the oracle.
-#include "qact/ops/quantile_layer.h"
-
 #include <gtest/gtest.h>
 
+#include "qact/ops/quantile_layer_impl.h"
 #include "tests/core/tolerance.h"
 #include "tests/cuda/cases.h"
 
@@ -24,8 +23,11 @@ struct LayerRun {
     };
     const torch::Tensor w1 = vector(1.25, -0.5), b1 = vector(-0.3, 0.2);
     const torch::Tensor w2 = vector(0.75, 0.5), b2 = vector(0.1, -0.4);
-    std::tie(y, level, density, stats, context) = ops::quantile_layer_forward(
-        x, w1, b1, w2, b2, 1e-5, levels, 100.0, 0.5, 0.5, algorithm, true, true);
+    const auto out = ops::quantile_layer_forward(
+        x, {w1, b1, w2, b2},
+        {.quantile = {.levels = levels, .algorithm = algorithm}, .track = true},
+        /*need_density=*/true);
+    y = out.y, level = out.level, density = out.density, stats = out.stats, context = out.context;
     std::tie(grad_x, affine) =
         ops::quantile_layer_backward(grad, x, level, density, stats, w1, w2, 1e-5, levels);
   }
@@ -183,7 +185,7 @@ TEST(CudaLayer, NotFiniteChannelsAreNan) {
     x[7][2][1] = INFINITY;
     for (int i : {0, 1}) {
       const torch::Tensor gpu = on_gpu(layouts()[i].of(x));
-      const auto y = std::get<0>(ops::quantile_layer(gpu, {}, {}, {}, {}));
+      const auto y = std::get<0>(ops::quantile_layer(gpu));
       for (const int64_t c : {0, 3}) EXPECT_FALSE(y.select(1, c).isnan().any().item<bool>());
       for (const int64_t c : {1, 2}) EXPECT_TRUE(y.select(1, c).isnan().all().item<bool>());
     }
@@ -199,8 +201,8 @@ TEST(CudaLayer, HugeChannelsAreNotNan) {
       for (int i : {0, 1}) {
         const torch::Tensor x = layouts()[i].of((torch::randn(shape) * scale).to(torch::kFloat));
         const std::string what = describe(x, layouts()[i]) + " " + std::to_string(scale);
-        const auto [y, stats, context] = ops::quantile_layer(x, {}, {}, {}, {});
-        const auto [gpu_y, gpu_stats, gpu_context] = ops::quantile_layer(on_gpu(x), {}, {}, {}, {});
+        const auto [y, stats, context] = ops::quantile_layer(x);
+        const auto [gpu_y, gpu_stats, gpu_context] = ops::quantile_layer(on_gpu(x));
         EXPECT_LE(differing(gpu_y, y, 1e-3), 0.02) << what;
         EXPECT_LE(relative_error(gpu_stats.select(1, 1), stats.select(1, 1)), 1e-5) << what;
       }
@@ -219,8 +221,8 @@ TEST(CudaLayer, NearlyConstantChannelsKeepTheirVariance) {
         values.select(0, 0).fill_(0).select(1, 0).fill_(outlier);
         const torch::Tensor x = layouts()[i].of(values);
         const std::string what = describe(x, layouts()[i]) + " " + std::to_string(outlier);
-        const auto [y, stats, context] = ops::quantile_layer(x, {}, {}, {}, {});
-        const auto [gpu_y, gpu_stats, gpu_context] = ops::quantile_layer(on_gpu(x), {}, {}, {}, {});
+        const auto [y, stats, context] = ops::quantile_layer(x);
+        const auto [gpu_y, gpu_stats, gpu_context] = ops::quantile_layer(on_gpu(x));
         EXPECT_LE(relative_error(gpu_stats.select(1, 1), stats.select(1, 1)), 1e-5) << what;
         EXPECT_TRUE(gpu_context.sum(1).cpu().equal(context.sum(1))) << what;
       }

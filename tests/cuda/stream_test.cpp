@@ -38,21 +38,21 @@ TEST(CudaStream, ReplaysInAGraph) {
     torch::cuda::synchronize();
     graph.replay();
     torch::cuda::synchronize();
-    const auto expected = std::get<0>(ops::quantile_layer(x, layer->weight_in, layer->bias_in,
-                                                          layer->weight_out, layer->bias_out));
+    const auto expected = std::get<0>(ops::quantile_layer(
+        x, {layer->weight_in, layer->bias_in, layer->weight_out, layer->bias_out}));
     EXPECT_TRUE(y.equal(expected));
   }
 }
 
 TEST(CudaStream, TwoStreamsAtOnce) {
   const torch::Tensor x = torch::randn({64, 32, 16, 16}, torch::kCUDA);
-  const auto expected = std::get<0>(ops::quantile_layer(x, {}, {}, {}, {}));
+  const auto expected = std::get<0>(ops::quantile_layer(x));
   torch::cuda::synchronize();
   for (int round = 0; round < 20; ++round) {
     torch::Tensor y[2];
     for (int s : {0, 1}) {
       c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool(false, 0));
-      y[s] = std::get<0>(ops::quantile_layer(x, {}, {}, {}, {}));
+      y[s] = std::get<0>(ops::quantile_layer(x));
     }
     torch::cuda::synchronize();
     EXPECT_TRUE(y[0].equal(expected));
@@ -64,7 +64,7 @@ TEST(CudaStream, AnotherDevice) {
   if (torch::cuda::device_count() < 2) GTEST_SKIP() << "one device here";
   const torch::Tensor x = torch::randn({64, 8, 16, 16});
   const auto y = [&](torch::Device device) {
-    return std::get<0>(ops::quantile_layer(x.to(device), {}, {}, {}, {})).cpu();
+    return std::get<0>(ops::quantile_layer(x.to(device))).cpu();
   };
   EXPECT_TRUE(y(torch::Device(torch::kCUDA, 1)).equal(y(torch::Device(torch::kCUDA, 0))));
 }
@@ -88,7 +88,7 @@ TEST(CudaStream, MoreThan2To31Elements) {
   const int64_t n = (int64_t{1} << 31) / (4 * 32 * 32) + 33;
   const torch::Tensor x =
       torch::randn({n, 4, 32, 32}, torch::dtype(torch::kBFloat16).device(torch::kCUDA));
-  const auto y = std::get<0>(ops::quantile_layer(x, {}, {}, {}, {}));
+  const auto y = std::get<0>(ops::quantile_layer(x));
   const auto last = y.narrow(0, n - 64, 64).to(torch::kFloat);
   EXPECT_NEAR(last.mean().item<double>(), 0, 0.02);
   EXPECT_NEAR(last.std().item<double>(), 1, 0.02);

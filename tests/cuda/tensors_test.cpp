@@ -69,9 +69,10 @@ TEST(CudaTensors, TrackReadsStridedTablesAndWritesContiguousOnes) {
   torch::Tensor batches = torch::zeros({}, on.dtype(torch::kLong));
   const torch::Tensor stats = torch::rand({6, 8}, on.dtype(torch::kDouble));
   const torch::Tensor batch = ops::context_build(torch::randn({100, 6, 3}, on));
-  const auto track = [&](torch::Tensor kept, const torch::Tensor& s, const torch::Tensor& b) {
-    ops::layer_track(mean_in, var_in, mean_out, var_out, kept, batches, s, b, 0.1, 300, 1024);
-    return kept;
+  const auto track = [&](torch::Tensor running, const torch::Tensor& s, const torch::Tensor& b) {
+    ops::layer_track({mean_in, var_in, mean_out, var_out, running, batches},
+                     {s, b, 0.1, 300, 1024});
+    return running;
   };
   const torch::Tensor expected = track(context.clone(), stats, batch), means = mean_in.clone();
   mean_in.zero_();

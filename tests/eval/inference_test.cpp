@@ -7,7 +7,7 @@
 #include <map>
 
 #include "qact/data/augment.h"
-#include "qact/nn/context_modes.h"
+#include "qact/nn/context_mode.h"
 #include "qact/safetensors/torch/tensors.h"
 #include "qact/train/device.h"
 #include "tests/base/message.h"

@@ -7,7 +7,7 @@
 
 #include "qact/models/network.h"
 #include "qact/nn/batch_norm.h"
-#include "qact/nn/context_modes.h"
+#include "qact/nn/context_mode.h"
 #include "qact/safetensors/torch/tensors.h"
 
 namespace qact::eval {

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "qact/nn/context_modes.h"
+#include "qact/nn/context_mode.h"
+#include "qact/nn/quantile_activation.h"
 
 namespace qact::nn {
 namespace {

@@ -307,7 +307,7 @@ TEST(QuantileActivation, RefusesWhatItCannotUse) {
     return message_of([&] { QuantileActivation layer(options); });
   };
   using Options = QuantileActivationOptions;
-  EXPECT_EQ(with(Options(0)), name + "channels > 0, got 0");
+  EXPECT_EQ(with(Options(0)), name + "num_features > 0, got 0");
   EXPECT_EQ(with(Options(3).levels(256)), name + "levels in 2..255, got 256");
   EXPECT_EQ(with(Options(3).levels(256).norm_out(false)), "");
   EXPECT_EQ(with(Options(3).norm_in(false).levels(65536)), name + "levels in 2..65535, got 65536");

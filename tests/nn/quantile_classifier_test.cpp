@@ -142,7 +142,7 @@ TEST(QuantileClassifier, RefusesWhatItCannotUse) {
   const auto with = [](QuantileClassifierOptions options) {
     return message_of([&] { QuantileClassifier classifier(options); });
   };
-  EXPECT_EQ(with({0, 2}), name + "features > 0, got 0");
+  EXPECT_EQ(with({0, 2}), name + "in_features > 0, got 0");
   EXPECT_EQ(with({4, 1}), name + "at least 2 classes, got 1");
   EXPECT_EQ(with(QuantileClassifierOptions(4, 3).levels(1)),
             "[QuantileActivation] expected levels in 2..65535, got 1");

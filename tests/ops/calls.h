@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "qact/ops/context.h"
-#include "qact/ops/quantile_layer.h"
+#include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::tests {
 
@@ -55,33 +55,39 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
   for (int i = 0; i < 4; ++i) v.push_back(torch::rand({channels}) + 0.5);
   const torch::Tensor quantiles = std::get<0>(torch::randn({channels, 10}, torch::kDouble).sort(1));
   const torch::Tensor context = ops::context_build(x);
-  const auto [y, level, density, stats, batch] = ops::quantile_layer_forward(
-      x, {}, {}, {}, {}, 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, true);
+  const auto [y, level, density, stats, batch] =
+      ops::quantile_layer_forward(x, {}, {.track = true}, /*need_density=*/true);
   const torch::Tensor batches = torch::zeros({}, torch::kLong);
   std::vector<OperatorCall> calls = {
       {"quantile_activation", "", "x", {x, 100, 100.0, 0.5, 0.5, "auto", true, 0, 0}},
-      {"quantile_activation_forward",
+      {"_quantile_activation_forward",
        "quantile_activation",
        "x",
        {x, 100, 100.0, 0.5, 0.5, "auto", true, 0, 0, true}},
-      {"quantile_activation_backward", "", "grad", {x, x.abs()}},
+      {"_quantile_activation_backward", "quantile_activation_backward", "grad", {x, x.abs()}},
       {"quantiles", "", "x", {x, 10, 100.0, 0.5}},
       {"quantile_layer",
        "",
        "x",
        {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true}},
-      {"quantile_layer_forward",
+      {"_quantile_layer_forward",
        "quantile_layer",
        "x",
        {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, true}},
-      {"quantile_layer_backward", "", "x", {x, x, level, density, stats, v[0], v[2], 1e-5, 100}},
+      {"_quantile_layer_backward",
+       "quantile_layer_backward",
+       "x",
+       {x, x, level, density, stats, v[0], v[2], 1e-5, 100}},
       {"quantile_apply", "", "x", {x, quantiles, v[0], v[1], v[2], v[3], 0.5, true}},
-      {"quantile_apply_backward", "", "x", {x, x, quantiles, v[0], v[1], v[2], 0.5}},
+      {"_quantile_apply_backward",
+       "quantile_apply_backward",
+       "x",
+       {x, x, quantiles, v[0], v[1], v[2], 0.5}},
       {"context_build", "", "x", {x, v[0], v[1]}},
       {"context_blend", "", "a", {context, 100.0, batch, 20.0}},
       {"context_quantiles", "", "context", {context, 10, 100.0, 0.5}},
-      {"layer_track",
-       "",
+      {"_layer_track",
+       "layer_track",
        "context",
        {v[0], v[1], v[2], v[3], context, batches, stats, batch, 0.1, 120.0, 1024.0}},
   };

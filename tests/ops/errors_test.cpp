@@ -5,9 +5,9 @@
 
 #include "qact/ops/checks.h"
 #include "qact/ops/context.h"
-#include "qact/ops/quantile_activation.h"
-#include "qact/ops/quantile_apply.h"
-#include "qact/ops/quantile_layer.h"
+#include "qact/ops/quantile_activation_impl.h"
+#include "qact/ops/quantile_apply_impl.h"
+#include "qact/ops/quantile_layer_impl.h"
 #include "tests/ops/cases.h"
 
 namespace qact::tests {
@@ -40,19 +40,27 @@ TEST(Errors, QuantileActivation) {
        op + "at least one value, got float32 of shape (0,3)"},
       {[] { quantile_activation(torch::zeros({2, 0, 4})); },
        op + "at least one value, got float32 of shape (2,0,4)"},
-      {[=] { quantile_activation(x, 1); }, op + "levels in 2..65535, got 1"},
-      {[=] { quantile_activation(x, 65536); }, op + "levels in 2..65535, got 65536"},
-      {[=] { quantile_activation(x, 100, 0); }, op + "a finite bound > 0, got 0"},
-      {[=] { quantile_activation(x, 100, kNaN); }, op + "a finite bound > 0, got nan"},
-      {[=] { quantile_activation(x, 100, 100, 0); }, op + "positive_share in (0, 1), got 0"},
-      {[=] { quantile_activation(x, 100, 100, 1); }, op + "positive_share in (0, 1), got 1"},
-      {[=] { quantile_activation(x, 100, 100, kNaN); }, op + "positive_share in (0, 1), got nan"},
-      {[=] { quantile_activation(x, 100, 100, 0.5, 0); }, op + "a finite bandwidth > 0, got 0"},
-      {[=] { quantile_activation(x, 100, 100, 0.5, kInfinity); },
+      {[=] { quantile_activation(x, {.quantile = {.levels = 1}}); },
+       op + "levels in 2..65535, got 1"},
+      {[=] { quantile_activation(x, {.quantile = {.levels = 65536}}); },
+       op + "levels in 2..65535, got 65536"},
+      {[=] { quantile_activation(x, {.quantile = {.bound = 0}}); },
+       op + "a finite bound > 0, got 0"},
+      {[=] { quantile_activation(x, {.quantile = {.bound = kNaN}}); },
+       op + "a finite bound > 0, got nan"},
+      {[=] { quantile_activation(x, {.quantile = {.positive_share = 0}}); },
+       op + "positive_share in (0, 1), got 0"},
+      {[=] { quantile_activation(x, {.quantile = {.positive_share = 1}}); },
+       op + "positive_share in (0, 1), got 1"},
+      {[=] { quantile_activation(x, {.quantile = {.positive_share = kNaN}}); },
+       op + "positive_share in (0, 1), got nan"},
+      {[=] { quantile_activation(x, {.quantile = {.bandwidth = 0}}); },
+       op + "a finite bandwidth > 0, got 0"},
+      {[=] { quantile_activation(x, {.quantile = {.bandwidth = kInfinity}}); },
        op + "a finite bandwidth > 0, got inf"},
-      {[=] { quantile_activation(x, 100, 100, 0.5, 0.5, "sorted"); },
+      {[=] { quantile_activation(x, {.quantile = {.algorithm = "sorted"}}); },
        op + "algorithm auto, exact or binned, got 'sorted'"},
-      {[=] { quantile_activation(x, 100, 100, 0.5, 0.5, "auto", true, -1); },
+      {[=] { quantile_activation(x, {.density_samples = -1}); },
        op + "density_samples >= 0, got -1"},
       {[=] { ops::quantile_activation_backward(x, x.select(1, 0)); },
        "[quantile_activation_backward] expected density to be float32 of shape (4,3), got "
@@ -66,23 +74,24 @@ TEST(Errors, QuantileLayer) {
   const torch::Tensor x = torch::randn({4, 3}), three = torch::ones({3});
   const std::string op = "[quantile_layer] expected ";
   expect_refusals({
-      {[] { quantile_layer(torch::zeros({3, 2}, torch::kInt), {}, {}, {}, {}); },
+      {[] { quantile_layer(torch::zeros({3, 2}, torch::kInt)); },
        op + "a floating tensor of 2 or more dimensions, got int32 of shape (3,2)"},
-      {[] { quantile_layer(torch::zeros({1, 2}), {}, {}, {}, {}); },
+      {[] { quantile_layer(torch::zeros({1, 2})); },
        op + "more than one value per channel to take statistics from, got float32 of shape (1,2)"},
-      {[=] { quantile_layer(torch::zeros({0, 3}), three, three, three, three); },
+      {[=] { quantile_layer(torch::zeros({0, 3}), {three, three, three, three}); },
        op + "at least one value, got float32 of shape (0,3)"},
-      {[=] { quantile_layer(x, torch::ones({4}), {}, {}, {}); },
+      {[=] { quantile_layer(x, {.weight_in = torch::ones({4})}); },
        op + "weight_in to be a floating tensor of shape (3), one number per channel, got float32 "
             "of shape (4)"},
-      {[=] { quantile_layer(x, {}, {}, {}, torch::ones({3}, torch::kLong)); },
+      {[=] { quantile_layer(x, {.bias_out = torch::ones({3}, torch::kLong)}); },
        op + "bias_out to be a floating tensor of shape (3), one number per channel, got int64 of "
             "shape (3)"},
-      {[=] { quantile_layer(x, {}, {}, {}, {}, 0); }, op + "a finite eps > 0, got 0"},
-      {[=] { quantile_layer(x, {}, {}, {}, {}, kNaN); }, op + "a finite eps > 0, got nan"},
-      {[=] { quantile_layer(x, {}, {}, {}, {}, 1e-5, 256); }, op + "levels in 2..255, got 256"},
-      {[=] { quantile_layer(x, {}, {}, {}, {}, 1e-5, 1); }, op + "levels in 2..255, got 1"},
-      {[=] { quantile_layer(x, {}, {}, {}, {}, 1e-5, 100, 100, 0.5, 0); },
+      {[=] { quantile_layer(x, {}, {.eps = 0}); }, op + "a finite eps > 0, got 0"},
+      {[=] { quantile_layer(x, {}, {.eps = kNaN}); }, op + "a finite eps > 0, got nan"},
+      {[=] { quantile_layer(x, {}, {.quantile = {.levels = 256}}); },
+       op + "levels in 2..255, got 256"},
+      {[=] { quantile_layer(x, {}, {.quantile = {.levels = 1}}); }, op + "levels in 2..255, got 1"},
+      {[=] { quantile_layer(x, {}, {.quantile = {.bandwidth = 0}}); },
        op + "a finite bandwidth > 0, got 0"},
   });
 }
@@ -90,7 +99,7 @@ TEST(Errors, QuantileLayer) {
 TEST(Errors, QuantileLayerBackward) {
   const torch::Tensor x = torch::randn({4, 3});
   const auto [y, level, density, stats, context] =
-      ops::quantile_layer_forward(x, {}, {}, {}, {}, 1e-5, 100, 100, 0.5, 0.5, "auto", false, true);
+      ops::quantile_layer_forward(x, {}, {}, /*need_density=*/true);
   const auto backward = [&](const torch::Tensor& grad, const torch::Tensor& some_level,
                             const torch::Tensor& some_density, const torch::Tensor& some_stats) {
     return message_of([&] {

@@ -77,9 +77,10 @@ TEST(QuantileActivationOp, GradientsMayHaveAnotherLayout) {
 }
 
 TEST(QuantileActivationOp, FurtherArguments) {
+  constexpr ops::QuantileOptions kOptions = {20, 50.0, 0.9, 0.3, "exact"};
   torch::manual_seed(3);
   const torch::Tensor x = torch::randn({200, 2}, torch::kDouble).requires_grad_();
-  const torch::Tensor exact = ops::quantile_activation(x, 20, 50.0, 0.9, 0.3, "exact");
+  const torch::Tensor exact = ops::quantile_activation(x, {.quantile = kOptions});
   const reference::Parameters parameters{20, 50.0, 0.9, 0.3};
   const auto values = channel(x, 0), found = channel(exact, 0);
   const reference::Neuron neuron(values, parameters);
@@ -89,14 +90,15 @@ TEST(QuantileActivationOp, FurtherArguments) {
   }
 
   // The rank agrees with its level and tells apart what ties there.
-  const torch::Tensor rank = ops::quantile_activation(x, 20, 50.0, 0.9, 0.3, "exact", false);
+  const torch::Tensor rank =
+      ops::quantile_activation(x, {.quantile = kOptions, .quantised = false});
   EXPECT_TRUE(torch::equal((rank * 21 + 1e-9).floor().clamp_max(20), (exact * 20).round()));
   EXPECT_EQ(std::get<0>(torch::_unique2(rank.select(1, 0))).numel(), 200);
 
   // The sampled density is repeatable, depends on its seed and estimates the same thing.
   const auto gradient = [&](int64_t samples, int64_t seed) {
-    const torch::Tensor y =
-        ops::quantile_activation(x, 20, 50.0, 0.9, 0.3, "exact", true, samples, seed);
+    const torch::Tensor y = ops::quantile_activation(
+        x, {.quantile = kOptions, .density_samples = samples, .seed = seed});
     return torch::autograd::grad({y.sum()}, {x})[0];
   };
   EXPECT_TRUE(torch::equal(gradient(1000, 4), gradient(1000, 4)));

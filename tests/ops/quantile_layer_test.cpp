@@ -1,11 +1,10 @@
 // The fused layer against the oracle, through torch, over shapes, types and layouts.
-#include "qact/ops/quantile_layer.h"
-
 #include <gtest/gtest.h>
 
 #include "qact/core/quantile.h"
 #include "qact/core/reference.h"
 #include "qact/ops/context.h"
+#include "qact/ops/quantile_layer_impl.h"
 #include "tests/core/layer_check.h"
 #include "tests/ops/cases.h"
 
@@ -24,8 +23,8 @@ struct Layer {
     };
     weight_in = vector(1.25, -0.25), bias_in = vector(-0.3, 0.2);
     weight_out = vector(0.75, 0.5), bias_out = vector(0.1, -0.4);
-    std::tie(y, stats, context) = ops::quantile_layer(x, weight_in, bias_in, weight_out, bias_out,
-                                                      1e-5, 100, 100.0, 0.5, 0.5, "auto", true);
+    std::tie(y, stats, context) =
+        ops::quantile_layer(x, {weight_in, bias_in, weight_out, bias_out}, {.track = true});
   }
 
   reference::LayerParameters parameters(int64_t c) const {
@@ -128,14 +127,14 @@ TEST(QuantileLayerOp, WithoutAffineItIsTheSameAsOnesAndZeros) {
   torch::manual_seed(3);
   const torch::Tensor x = torch::randn({16, 4, 6, 6});
   const torch::Tensor ones = torch::ones({4}), zeros = torch::zeros({4});
-  const auto plain = std::get<0>(ops::quantile_layer(x, {}, {}, {}, {}));
-  EXPECT_TRUE(torch::equal(plain, std::get<0>(ops::quantile_layer(x, ones, zeros, ones, zeros))));
+  const auto plain = std::get<0>(ops::quantile_layer(x));
+  EXPECT_TRUE(torch::equal(plain, std::get<0>(ops::quantile_layer(x, {ones, zeros, ones, zeros}))));
 }
 
 TEST(QuantileLayerOp, SavesFiveBytesPerElementAndASmallTable) {
   const torch::Tensor x = torch::randn({64, 4, 16, 16});
-  const auto [y, level, density, stats, context] = ops::quantile_layer_forward(
-      x, {}, {}, {}, {}, 1e-5, 100, 100.0, 0.5, 0.5, "auto", false, true);
+  const auto [y, level, density, stats, context] =
+      ops::quantile_layer_forward(x, {}, {}, /*need_density=*/true);
   EXPECT_EQ(x.nbytes() + level.nbytes(), 5 * static_cast<size_t>(x.numel()));
   EXPECT_LE((density.nbytes() + stats.nbytes()) / x.size(1), 1152u);
   EXPECT_EQ(context.numel(), 0);

@@ -71,10 +71,10 @@ TEST(Tensors, EachIsOnTheDeviceOfTheOthers) {
 // Through the dispatcher, as a user calls them.
 TEST(Tensors, MetaAndCpuDoNotMix) {
   const torch::Tensor x = torch::randn({4, 3}), weight = torch::ones({3}, torch::kMeta);
-  EXPECT_EQ(message_of([&] { ops::quantile_layer(x, weight, {}, {}, {}); }),
+  EXPECT_EQ(message_of([&] { ops::quantile_layer(x, {.weight_in = weight}); }),
             "[quantile_layer] expected weight_in on cpu, as x, got meta");
   EXPECT_EQ(
-      message_of([&] { ops::quantile_layer(x.to(torch::kMeta), {}, {}, {}, torch::ones({3})); }),
+      message_of([&] { ops::quantile_layer(x.to(torch::kMeta), {.bias_out = torch::ones({3})}); }),
       "[quantile_layer] expected bias_out on meta, as x, got cpu");
 }
 
@@ -142,7 +142,7 @@ TEST(Tensors, StridesChangeNoResult) {
   const Layout& stepped = layouts()[3];
   for (const OperatorCall& call : operator_calls(torch::kCPU)) {
     torch::jit::Stack expected = call.arguments;
-    if (call.name == "layer_track") continue;  // changes its arguments: below
+    if (call.name == "_layer_track") continue;  // changes its arguments: below
     call.op().callBoxed(&expected);
     for (const size_t i : call.tensors()) {
       torch::jit::Stack found = call.with(i, stepped.of(call.tensor(i))).arguments;
@@ -163,8 +163,8 @@ struct Tracked {
 
   void track(const torch::Tensor& stats, const torch::Tensor& batch, double momentum = 0.1,
              double n = 40, double values = 1024) {
-    ops::layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum,
-                     n, values);
+    ops::layer_track({mean_in, var_in, mean_out, var_out, context, batches},
+                     {stats, batch, momentum, n, values});
   }
   std::vector<torch::Tensor> all() const {
     return {mean_in, var_in, mean_out, var_out, context, batches};

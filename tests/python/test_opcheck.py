@@ -14,7 +14,7 @@ def needs_grad(*shape, dtype=torch.float32):
 def layer_saved(x):
     """What the fused layer's forward pass hands to its backward pass."""
     vectors = (None, None, None, None)
-    out = qact.quantile_layer_forward(
+    out = qact._quantile_layer_forward(
         x, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, True)
     return out[1:4]
 
@@ -36,29 +36,29 @@ def cases():
         ("quantile_activation", (last.requires_grad_(),), {"levels": 20}),
         ("quantile_activation", (crossed.requires_grad_(),), {"quantised": False}),
         ("quantile_activation", (needs_grad(40, 3, dtype=torch.bfloat16),), {}),
-        ("quantile_activation_forward", (x4, *forward, True), {}),
-        ("quantile_activation_forward", (x4, *forward, False), {}),
-        ("quantile_activation_backward", (x4, x4.abs()), {}),
+        ("_quantile_activation_forward", (x4, *forward, True), {}),
+        ("_quantile_activation_forward", (x4, *forward, False), {}),
+        ("_quantile_activation_backward", (x4, x4.abs()), {}),
         ("quantiles", (x4,), {"levels": 7}),
         ("quantile_layer", (x4,), {}),
         ("quantile_layer", (needs_grad(4, 3, 5, 6), *grad_vectors), {"track": True}),
         ("quantile_layer", (last, *grad_vectors), {}),
         ("quantile_layer", (crossed, None, None, *grad_vectors[2:]), {"levels": 255}),
-        ("quantile_layer_forward",
+        ("_quantile_layer_forward",
          (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, True), {}),
-        ("quantile_layer_backward",
+        ("_quantile_layer_backward",
          (x4, x4, *saved, vectors[0], vectors[2], 1e-5, 100), {}),
         ("context_build", (x4,), {}),
         ("context_build", (x4, vectors[0], vectors[1]), {}),
         ("context_blend", (context, 10.0, context, 30.0), {}),
         ("context_quantiles", (context,), {"levels": 10}),
-        ("layer_track",
+        ("_layer_track",
          (*(v.clone() for v in vectors), context.clone(), torch.tensor(3), saved[2],
           context, 0.1, 120.0, 1024.0),
          {}),
         ("quantile_apply", (x4, quantiles), {}),
         ("quantile_apply", (needs_grad(4, 3, 5, 6), quantiles, *grad_vectors), {}),
-        ("quantile_apply_backward", (x4, x4, quantiles, *vectors[:3], 0.5), {}),
+        ("_quantile_apply_backward", (x4, x4, quantiles, *vectors[:3], 0.5), {}),
     ]
 
 

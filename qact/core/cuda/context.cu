@@ -1,5 +1,5 @@
-// Kept contexts on CUDA: built from tensors, blended, turned into quantiles; and what a
-// layer keeps of a batch.
+// Contexts on CUDA: built from tensors, blended, converted into quantiles; and the running
+// statistics and context of a layer.
 #include <cmath>
 
 #include "qact/core/context_rows.h"
@@ -52,7 +52,8 @@ __global__ void row_quantiles(const int64_t* contexts, int64_t channels, Quantil
 
 // One warp a channel. The cumulative counts of either context are scaled and rounded, as
 // add_scaled_context does it.
-__global__ void track(LayerTrack call, int64_t kept_units, int64_t batch_units) {
+__global__ void track(LayerTrack call, double unbiased, int64_t running_units,
+                      int64_t batch_units) {
   constexpr int kEach = kContextBins / kWarp;
   const int64_t c = blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   const int lane = threadIdx.x % kWarp;
@@ -60,17 +61,18 @@ __global__ void track(LayerTrack call, int64_t kept_units, int64_t batch_units) 
   if (c == 0 && lane == 0) ++*call.batches;
   if (lane == 0) {
     const LayerStats& s = reinterpret_cast<const LayerStats*>(call.stats)[c];
-    const auto move = [&](float* running, double value) {
+    const auto move = [&](const RunningVector& vector, double value) {
+      float* running = static_cast<float*>(vector.data);
       running[c] += static_cast<float>(call.momentum) * (static_cast<float>(value) - running[c]);
     };
     move(call.mean_in, s.mean_in);
-    move(call.var_in, s.var_in * (QACT_MUTANT("cuda_running_var_unbiased") ? 1 : call.unbiased));
+    move(call.var_in, s.var_in * (QACT_MUTANT("cuda_running_var_unbiased") ? 1 : unbiased));
     move(call.mean_out, s.mean_out);
-    move(call.var_out, s.var_out * call.unbiased);
+    move(call.var_out, s.var_out * unbiased);
   }
-  int64_t* kept = call.context + c * kContextBins;
-  const int64_t* rows[2] = {kept, call.batch + c * kContextBins};
-  int64_t units[2] = {kept_units, batch_units}, own[2], counts[2][kEach], before[2];
+  int64_t* running = call.context + c * kContextBins;
+  const int64_t* rows[2] = {running, call.batch + c * kContextBins};
+  int64_t units[2] = {running_units, batch_units}, own[2], counts[2][kEach], before[2];
   for (int r = 0; r < 2; ++r) {
     int64_t sum = 0;
     for (int i = 0; i < kEach; ++i) sum += counts[r][i] = rows[r][lane * kEach + i];
@@ -96,7 +98,7 @@ __global__ void track(LayerTrack call, int64_t kept_units, int64_t batch_units) 
       written = upto;
     }
   }
-  for (int i = 0; i < kEach; ++i) kept[lane * kEach + i] = out[i];
+  for (int i = 0; i < kEach; ++i) running[lane * kEach + i] = out[i];
 }
 
 dim3 row_grid(int64_t channels) {
@@ -121,11 +123,10 @@ void context_build(const ContextBuild& call, const Stream& stream) {
   });
 }
 
-void context_blend(const int64_t* a, double a_values, const int64_t* b, double b_values,
-                   int64_t* blended, int64_t channels, const Stream& stream) {
-  launch("context_blend", blend, row_grid(channels), kRows, 0,
-         static_cast<cudaStream_t>(stream.handle), a, to_units(a_values), b, to_units(b_values),
-         blended, channels);
+void context_blend(const ContextBlend& call, const Stream& stream) {
+  launch("context_blend", blend, row_grid(call.channels), kRows, 0,
+         static_cast<cudaStream_t>(stream.handle), call.a, to_units(call.a_values), call.b,
+         to_units(call.b_values), call.blended, call.channels);
 }
 
 void context_quantiles(const int64_t* contexts, int64_t channels, const Quantile& quantile,
@@ -137,7 +138,7 @@ void context_quantiles(const int64_t* contexts, int64_t channels, const Quantile
 void layer_track(const LayerTrack& call, const Stream& stream) {
   constexpr int kWarps = 4;
   launch("layer_track", track, dim3(static_cast<unsigned>((call.channels + kWarps - 1) / kWarps)),
-         kWarps * kWarp, 0, static_cast<cudaStream_t>(stream.handle), call,
+         kWarps * kWarp, 0, static_cast<cudaStream_t>(stream.handle), call, call.n / (call.n - 1),
          to_units((1 - call.momentum) * call.values), to_units(call.momentum * call.values));
 }
 

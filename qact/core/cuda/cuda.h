@@ -37,22 +37,12 @@ void quantile_apply_backward(const QuantileApplyBackward& call, float* grad_affi
                              const Stream& stream);
 
 void context_build(const ContextBuild& call, const Stream& stream);
-void context_blend(const int64_t* a, double a_values, const int64_t* b, double b_values,
-                   int64_t* blended, int64_t channels, const Stream& stream);
+// `blended` is neither a nor b.
+void context_blend(const ContextBlend& call, const Stream& stream);
 void context_quantiles(const int64_t* contexts, int64_t channels, const Quantile& quantile,
                        double* quantiles, const Stream& stream);
 
-// What a layer keeps of a batch: running statistics move by `momentum`, the context too,
-// worth `values` after it, and `batches` counts one more.
-struct LayerTrack {
-  const double* stats = nullptr;   // [channels][kLayerStats]
-  const int64_t* batch = nullptr;  // [channels][kContextBins]
-  float *mean_in = nullptr, *var_in = nullptr, *mean_out = nullptr, *var_out = nullptr;
-  int64_t* context = nullptr;
-  int64_t* batches = nullptr;
-  int64_t channels = 0;
-  double unbiased = 1, momentum = 0.1, values = 0;
-};
+// The running statistics are float32.
 void layer_track(const LayerTrack& call, const Stream& stream);
 
 }  // namespace qact::core::cuda

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "qact/ops/checks.h"
+#include "qact/ops/quantile_apply_impl.h"
 
 namespace qact::ops {
 namespace {
@@ -61,7 +62,7 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTe
 TORCH_LIBRARY_IMPL(qact, Autograd, m) {
   m.impl("quantile_apply", apply);
   // Differentiating twice is an error that names the operator.
-  m.impl("quantile_apply_backward", torch::autograd::autogradNotImplementedFallback());
+  m.impl("_quantile_apply_backward", torch::autograd::autogradNotImplementedFallback());
 }
 
 }  // namespace qact::ops

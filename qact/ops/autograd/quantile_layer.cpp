@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "qact/ops/checks.h"
+#include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::ops {
 namespace {
@@ -57,8 +57,8 @@ class LayerNode : public torch::autograd::Node {
     if (!grads[0].defined()) return out;
     const auto [x, level, density, stats, weight_in, weight_out] = unpack();
     // Only a gradient of the gradient needs autograd to look on.
-    std::optional<at::AutoDispatchBelowADInplaceOrView> unwatched;
-    if (!at::GradMode::is_enabled()) unwatched.emplace();
+    std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
+    if (!at::GradMode::is_enabled()) below_autograd.emplace();
     auto [grad_x, affine] = quantile_layer_backward(
         grads[0], x, level, density, stats, maybe(weight_in), maybe(weight_out), eps_, levels_);
     out[0] = std::move(grad_x);
@@ -109,34 +109,31 @@ void refuse_tangents(const Tensors&... inputs) {
                               "there is no differentiation in forward mode");
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(
-    const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
-    const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const LayerAffine& affine,
+                                                     const LayerOptions& options) {
+  const auto& [weight_in, bias_in, weight_out, bias_out] = affine;
   refuse_tangents(x, weight_in, bias_in, weight_out, bias_out);
-  std::optional<at::AutoDispatchBelowADInplaceOrView> unwatched(std::in_place);
+  std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd(std::in_place);
   if (!torch::autograd::compute_requires_grad(x, weight_in, bias_in, weight_out, bias_out)) {
-    return quantile_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                          positive_share, bandwidth, algorithm, track);
+    return quantile_layer(x, affine, options);
   }
-  auto [y, level, density, stats, kept] =
-      quantile_layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                             positive_share, bandwidth, algorithm, track, /*need_density=*/true);
-  unwatched.reset();
-  const auto node =
-      make_node<LayerNode>(x, save(x, level, density, stats, weight_in, weight_out), eps, levels);
+  auto [y, level, density, stats, context] =
+      quantile_layer_forward(x, affine, options, /*need_density=*/true);
+  below_autograd.reset();
+  const auto node = make_node<LayerNode>(x, save(x, level, density, stats, weight_in, weight_out),
+                                         options.eps, options.quantile.levels);
   node->set_next_edges(
       torch::autograd::collect_next_edges(x, weight_in, bias_in, weight_out, bias_out));
   torch::autograd::set_history(y, node);
-  return {std::move(y), std::move(stats), std::move(kept)};
+  return {std::move(y), std::move(stats), std::move(context)};
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, Autograd, m) {
-  m.impl("quantile_layer", layer);
+  m.impl("quantile_layer", layer_entry<layer>);
   // Differentiating twice is an error that names the operator.
-  m.impl("quantile_layer_backward", torch::autograd::autogradNotImplementedFallback());
+  m.impl("_quantile_layer_backward", torch::autograd::autogradNotImplementedFallback());
 }
 
 }  // namespace qact::ops

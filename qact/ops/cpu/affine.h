@@ -6,11 +6,11 @@
 
 #include <vector>
 
-#include "qact/ops/checks.h"
+#include "qact/ops/flatten.h"
 
 namespace qact::ops {
 
-// [channels][4] turned into (4, channels), in the type that tables of x are kept in. For so few
+// [channels][4] transposed to (4, channels), in the type of tables of x. For so few
 // numbers each operator of torch costs more than its arithmetic.
 inline at::Tensor affine_rows(const std::vector<double>& gradients, const at::Tensor& x) {
   const int64_t channels = x.size(1);

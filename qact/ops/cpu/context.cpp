@@ -4,8 +4,8 @@
 #include <torch/library.h>
 
 #include "qact/core/quantile.h"
-#include "qact/ops/checks.h"
-#include "qact/ops/context.h"
+#include "qact/ops/context_impl.h"
+#include "qact/ops/flatten.h"
 
 namespace qact::ops {
 namespace {
@@ -41,7 +41,7 @@ at::Tensor quantiles(const at::Tensor& context, int64_t levels, double bound,
                      double positive_share) {
   constexpr const char* kOp = "context_quantiles";
   check_context(kOp, "context", context);
-  const core::Quantile quantile = check_quantile(kOp, levels, bound, positive_share);
+  const core::Quantile quantile = check_quantile(kOp, {levels, bound, positive_share});
   const at::Tensor rows = context.contiguous();
   at::Tensor out = at::empty({context.size(0), levels}, context.options().dtype(at::kDouble));
   double* found = out.data_ptr<double>();

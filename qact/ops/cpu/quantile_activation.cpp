@@ -5,23 +5,19 @@
 
 #include <optional>
 
-#include "qact/core/quantile.h"
-#include "qact/ops/checks.h"
+#include "qact/ops/flatten.h"
+#include "qact/ops/quantile_activation_impl.h"
 
 namespace qact::ops {
 namespace {
 
-std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, double bound,
-                                           double positive_share, double bandwidth,
-                                           std::string_view algorithm, bool quantised,
-                                           int64_t density_samples, int64_t seed,
+std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const ActivationOptions& options,
                                            bool need_density) {
   core::ActivationForward call;
-  call.quantile =
-      check_activation(x, levels, bound, positive_share, bandwidth, algorithm, density_samples);
-  call.quantile.quantised = quantised;
-  call.quantile.density_samples = density_samples;
-  call.quantile.seed = static_cast<uint64_t>(seed);
+  call.quantile = check_activation(x, options);
+  call.quantile.quantised = options.quantised;
+  call.quantile.density_samples = options.density_samples;
+  call.quantile.seed = static_cast<uint64_t>(options.seed);
   const FlatTensor in = flatten_spatial(x);
   const ResultTensor y(x);
   std::optional<ResultTensor> density;
@@ -55,8 +51,8 @@ at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) {
-  m.impl("quantile_activation_forward", forward);
-  m.impl("quantile_activation_backward", backward);
+  m.impl("_quantile_activation_forward", activation_forward_entry<forward>);
+  m.impl("_quantile_activation_backward", backward);
   m.impl("quantiles", exact_quantiles);
 }
 

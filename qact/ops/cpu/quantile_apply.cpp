@@ -5,6 +5,7 @@
 
 #include "qact/ops/cpu/affine.h"
 #include "qact/ops/operands.h"
+#include "qact/ops/quantile_apply_impl.h"
 
 namespace qact::ops {
 namespace {
@@ -49,7 +50,7 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) {
   m.impl("quantile_apply", cpu_apply);
-  m.impl("quantile_apply_backward", apply_backward);
+  m.impl("_quantile_apply_backward", apply_backward);
 }
 
 }  // namespace qact::ops

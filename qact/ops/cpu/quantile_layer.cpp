@@ -5,22 +5,19 @@
 
 #include "qact/ops/cpu/affine.h"
 #include "qact/ops/operands.h"
+#include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::ops {
 namespace {
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
-    const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
-    const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track,
-    bool need_density) {
+LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
+                    bool need_density) {
   core::LayerForward call;
-  call.quantile = check_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                              positive_share, bandwidth, algorithm);
+  call.quantile = check_layer(x, affine, options);
   const FlatTensor in = flatten_spatial(x);
   const ResultTensor out(x);
-  LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
-  call.eps = eps;
+  LayerOperands operands(x, affine, need_density, options.track);
+  call.eps = options.eps;
   call.shape = in.shape;
   call.x = in.view;
   call.y = out.view();
@@ -55,8 +52,8 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) {
-  m.impl("quantile_layer_forward", forward);
-  m.impl("quantile_layer_backward", backward);
+  m.impl("_quantile_layer_forward", layer_forward_entry<forward>);
+  m.impl("_quantile_layer_backward", backward);
 }
 
 }  // namespace qact::ops

@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "qact/core/cuda/cuda.h"
-#include "qact/ops/checks.h"
+#include "qact/ops/flatten.h"
 
 namespace qact::ops {
 

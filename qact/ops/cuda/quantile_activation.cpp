@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "qact/ops/cuda/operands.h"
+#include "qact/ops/quantile_activation_impl.h"
 
 namespace qact::ops {
 namespace {
@@ -68,17 +69,14 @@ at::Tensor by_sorting(const at::Tensor& x, const core::Quantile& quantile) {
   return from_channels(at::where(rows.isnan(), rows, y), x);
 }
 
-std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, double bound,
-                                           double positive_share, double bandwidth,
-                                           std::string_view algorithm, bool quantised,
-                                           int64_t density_samples, int64_t, bool need_density) {
+std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const ActivationOptions& options,
+                                           bool need_density) {
   constexpr const char* kOp = "quantile_activation";
   core::ActivationForward call;
-  call.quantile =
-      check_activation(x, levels, bound, positive_share, bandwidth, algorithm, density_samples);
-  TORCH_CHECK(density_samples == 0, "[", kOp,
+  call.quantile = check_activation(x, options);
+  TORCH_CHECK(options.density_samples == 0, "[", kOp,
               "] expected density_samples = 0 on CUDA, where the whole context is used, got ",
-              density_samples);
+              options.density_samples);
   check_computed(kOp, x);
   const c10::cuda::CUDAGuard guard(x.device());
   const FlatTensor in = flatten_readable(x);
@@ -88,14 +86,15 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, int64_t levels, 
   call.x = in.view;
   call.y = y.view();
   if (need_density) call.density = density.emplace(x, in).view();
-  const bool sorts = levels > kMostKernelLevels || !quantised;
+  const int64_t levels = options.quantile.levels;
+  const bool sorts = levels > kMostKernelLevels || !options.quantised;
   if (!sorts || need_density) {
     core::ActivationForward kernels = call;
     kernels.quantile.levels = static_cast<int>(std::min(levels, kMostKernelLevels));
     const CudaStream on = cuda_stream(x, core::cuda::activation_forward_scratch(kernels));
     core::cuda::activation_forward(kernels, on.stream);
   }
-  call.quantile.quantised = quantised;
+  call.quantile.quantised = options.quantised;
   return {sorts ? by_sorting(x, call.quantile) : y.take(),
           density ? density->take() : at::empty({0}, x.options())};
 }
@@ -141,24 +140,22 @@ at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
   return at::where(plain, between, q1).to(table_type(x));
 }
 
-at::Tensor autocast(const at::Tensor& x, int64_t levels, double bound, double positive_share,
-                    double bandwidth, std::string_view algorithm, bool quantised,
-                    int64_t density_samples, int64_t seed) {
+at::Tensor autocast(const at::Tensor& x, const ActivationOptions& options) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCUDA);
   const at::ScalarType type = at::autocast::get_autocast_dtype(at::kCUDA);
-  return quantile_activation(at::autocast::cached_cast(type, x, c10::DeviceType::CUDA), levels,
-                             bound, positive_share, bandwidth, algorithm, quantised,
-                             density_samples, seed);
+  return quantile_activation(at::autocast::cached_cast(type, x, c10::DeviceType::CUDA), options);
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CUDA, m) {
-  m.impl("quantile_activation_forward", forward);
-  m.impl("quantile_activation_backward", backward);
+  m.impl("_quantile_activation_forward", activation_forward_entry<forward>);
+  m.impl("_quantile_activation_backward", backward);
   m.impl("quantiles", exact_quantiles);
 }
 
-TORCH_LIBRARY_IMPL(qact, AutocastCUDA, m) { m.impl("quantile_activation", autocast); }
+TORCH_LIBRARY_IMPL(qact, AutocastCUDA, m) {
+  m.impl("quantile_activation", activation_entry<autocast>);
+}
 
 }  // namespace qact::ops

@@ -6,6 +6,7 @@
 
 #include "qact/ops/cuda/operands.h"
 #include "qact/ops/operands.h"
+#include "qact/ops/quantile_apply_impl.h"
 
 namespace qact::ops {
 namespace {
@@ -54,7 +55,7 @@ std::tuple<at::Tensor, at::Tensor> apply_backward(const at::Tensor& grad_y, cons
 
 TORCH_LIBRARY_IMPL(qact, CUDA, m) {
   m.impl("quantile_apply", apply);
-  m.impl("quantile_apply_backward", apply_backward);
+  m.impl("_quantile_apply_backward", apply_backward);
 }
 
 }  // namespace qact::ops

@@ -7,24 +7,21 @@
 
 #include "qact/ops/cuda/operands.h"
 #include "qact/ops/operands.h"
+#include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::ops {
 namespace {
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
-    const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
-    const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track,
-    bool need_density) {
+LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
+                    bool need_density) {
   core::LayerForward call;
-  call.quantile = check_layer(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound,
-                              positive_share, bandwidth, algorithm);
+  call.quantile = check_layer(x, affine, options);
   check_computed("quantile_layer", x);
   const c10::cuda::CUDAGuard guard(x.device());
   const FlatTensor in = flatten_readable(x);
   const CudaResult y(x, in);
-  LayerOperands operands(x, weight_in, bias_in, weight_out, bias_out, need_density, track);
-  call.eps = eps;
+  LayerOperands operands(x, affine, need_density, options.track);
+  call.eps = options.eps;
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();
@@ -60,24 +57,21 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::
 }
 
 // Under autocast the layer runs in autocast's type; its statistics stay in float32.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> autocast(
-    const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
-    const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
-    double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> autocast(const at::Tensor& x,
+                                                        const LayerAffine& affine,
+                                                        const LayerOptions& options) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCUDA);
   const at::ScalarType type = at::autocast::get_autocast_dtype(at::kCUDA);
-  return quantile_layer(at::autocast::cached_cast(type, x, c10::DeviceType::CUDA), weight_in,
-                        bias_in, weight_out, bias_out, eps, levels, bound, positive_share,
-                        bandwidth, algorithm, track);
+  return quantile_layer(at::autocast::cached_cast(type, x, c10::DeviceType::CUDA), affine, options);
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CUDA, m) {
-  m.impl("quantile_layer_forward", forward);
-  m.impl("quantile_layer_backward", backward);
+  m.impl("_quantile_layer_forward", layer_forward_entry<forward>);
+  m.impl("_quantile_layer_backward", backward);
 }
 
-TORCH_LIBRARY_IMPL(qact, AutocastCUDA, m) { m.impl("quantile_layer", autocast); }
+TORCH_LIBRARY_IMPL(qact, AutocastCUDA, m) { m.impl("quantile_layer", layer_entry<autocast>); }
 
 }  // namespace qact::ops
