@@ -8,7 +8,12 @@ THREADS := $(shell nproc)
 # those that a test asks for must not spin meanwhile.
 SIDE_BY_SIDE := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
-.PHONY: help demo test bench build setup sanitize sanitized mutants mutants-cuda clean
+# In continuous integration, warnings are errors.
+WARNINGS := $(if $(CI),-DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
+# A Python that is used as it is (QACT_PYTHON) need not have clang-format: then its check is left out.
+CLANG_FORMAT := $(dir $(PYTHON))clang-format
+
+.PHONY: help demo test bench build setup format check-format sanitize sanitized mutants mutants-cuda clean
 
 help:
 	@echo "make demo      train, corrupt, evaluate, compare: ends with a page to open"
@@ -17,6 +22,7 @@ help:
 	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"
 	@echo "make sanitize  all tests that need no torch, under sanitizers"
 	@echo "make mutants   break each kernel on purpose: a test must notice (mutants-cuda: on a GPU)"
+	@echo "make format    format all C++ and CUDA sources; make test checks it"
 	@echo "make clean     remove what was built"
 	@echo
 	@echo "QACT_PYTHON=PATH uses that Python's torch (2.11 to 2.13) and installs nothing into it."
@@ -25,13 +31,21 @@ setup:
 	@scripts/setup
 
 build: setup
-	@test -f $(BUILD)/build.ninja || cmake -G Ninja -S . -B $(BUILD) -DQACT_PYTHON=$(PYTHON)
+	@test -f $(BUILD)/build.ninja || cmake -G Ninja -S . -B $(BUILD) -DQACT_PYTHON=$(PYTHON) $(WARNINGS)
 	@cmake --build $(BUILD)
 
 demo: build
 	@scripts/demo $(BUILD)/qact
 
-test: build sanitized
+format: setup
+	@scripts/format $(CLANG_FORMAT)
+
+check-format: setup
+	@if [ -n "$(QACT_PYTHON)" ] && [ ! -x $(CLANG_FORMAT) ]; then \
+	  echo "test: no clang-format beside $(PYTHON): formatting is not checked" >&2; \
+	else scripts/format --check $(CLANG_FORMAT); fi
+
+test: check-format build sanitized
 	@cmake --build $(SANITIZED) --target core_tests
 	@$(SANITIZED)/tests/core_tests --gtest_brief=1 & \
 	  $(SIDE_BY_SIDE) ctest --test-dir $(BUILD) --output-on-failure -j $(THREADS); \

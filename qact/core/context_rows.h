@@ -1,4 +1,4 @@
-// The arithmetic of kept contexts, one channel's kContextBins counts at a time, for every
+// The arithmetic of contexts, one channel's kContextBins counts at a time, for every
 // device; context.h has the values and the checks around it.
 #pragma once
 
@@ -108,24 +108,24 @@ QACT_HD inline void context_row_quantiles(const int64_t* row, const Quantile& qu
     last = high;
   };
   for (int positive = 0; positive < 2; ++positive) {
-    const double anchor = positive ? quantile.bound : -quantile.bound;
+    const double bound = positive ? quantile.bound : -quantile.bound;
     const double unit = share[positive] / (units[positive] + kContextUnit);
-    bool anchored = false;
+    bool placed = false;
     for (int b = positive * kHalf; b < (positive + 1) * kHalf; ++b) {
       double low = context_edge(b), high = context_edge(b + 1);
       if (!std::isfinite(low)) low = 2 * high;
       if (!std::isfinite(high)) high = 2 * low;
-      if (!anchored && 0.5 * (low + high) > anchor) {
-        spread(std::fmin(last, anchor), anchor, unit * kContextUnit);
-        anchored = true;
+      if (!placed && 0.5 * (low + high) > bound) {
+        spread(std::fmin(last, bound), bound, unit * kContextUnit);
+        placed = true;
       }
       if (row[b] > 0) spread(low, high, unit * static_cast<double>(row[b]));
     }
-    if (!anchored) spread(std::fmin(last, anchor), anchor, unit * kContextUnit);
+    if (!placed) spread(std::fmin(last, bound), bound, unit * kContextUnit);
     cumulative = positive ? 1.0 : share[0];
   }
   for (; j < quantile.levels; ++j) quantiles[j] = quantile.bound;
-  // Bins are in order, but an anchor inside a bin may not be.
+  // Bins are in order, but a bound inside a bin may not be.
   for (int i = 1; i < quantile.levels; ++i) {
     quantiles[i] = std::fmax(quantiles[i], quantiles[i - 1]);
   }

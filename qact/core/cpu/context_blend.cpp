@@ -1,4 +1,4 @@
-// Kept contexts blended on CPU, many channels at a time.
+// Contexts blended on the CPU, many channels at a time.
 #include "qact/core/context.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/mutant.h"
