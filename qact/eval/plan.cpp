@@ -11,9 +11,9 @@ namespace {
 
 // What cannot change what is learnt, or is a field of every row.
 constexpr const char* kNotTraining[] = {
-    "model",      "activation", "placement",  "loss",       "seed",
-    "data-dir",   "workers",    "save-every", "cuda-graph", "checkpoint-activations",
-    "classifiers"};
+    "model",          "activation", "placement",  "loss",       "seed",
+    "data-dir",       "workers",    "save-every", "cuda-graph", "checkpoint-activations",
+    "fit-classifiers"};
 
 }  // namespace
 

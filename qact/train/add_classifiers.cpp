@@ -15,7 +15,7 @@ using Subset = TrainingData::Subset;
 constexpr int64_t kMostValues = int64_t{1} << 27;
 
 bool wanted(const TrainConfig& config, const TrainingData& data, int64_t features) {
-  if (config.classifiers != "auto") return config.classifiers == "on";
+  if (config.fit_classifiers != "auto") return config.fit_classifiers == "on";
   return data.images() * features <= kMostValues;
 }
 
@@ -76,7 +76,7 @@ bool add_classifiers(const RunFolder& folder, const TrainConfig& config, Trainin
   FittedClassifiers last;
   int64_t last_epoch = -1;
   for (const fs::path& path : {folder.model(), folder.best()}) {
-    if (config.classifiers == "off" || !fs::exists(path)) continue;
+    if (config.fit_classifiers == "off" || !fs::exists(path)) continue;
     const Model model = load_model(path);
     if (!wanted(config, data, model.network->features())) continue;
     const bool there = !model.classifiers.empty();

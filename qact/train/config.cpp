@@ -113,8 +113,8 @@ void check(const TrainConfig& c) {
   one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});
   one_of("amp", c.amp, {"none", "bf16"});
   one_of("cuda-graph", c.cuda_graph, {"auto", "off"});
-  one_of("eval-mode", c.eval_mode, {"tracked", "batch"});
-  one_of("classifiers", c.classifiers, {"auto", "on", "off"});
+  one_of("validation-mode", c.validation_mode, {"tracked", "batch"});
+  one_of("fit-classifiers", c.fit_classifiers, {"auto", "on", "off"});
   if (!std::regex_match(c.device, std::regex("cpu|cuda(:[0-9]{1,2})?"))) {
     refuse("device", "cpu, cuda or cuda:N", "'" + c.device + "'");
   }

@@ -48,8 +48,8 @@ struct TrainConfig {
   double early_stopping = 0;
   int64_t early_stopping_patience = 100;
 
-  std::string eval_mode = "tracked";
-  std::string classifiers = "auto";
+  std::string validation_mode = "tracked";
+  std::string fit_classifiers = "auto";
   uint64_t seed = 0;
   std::string device = "cpu";
   std::string amp = "none";
@@ -103,9 +103,9 @@ void visit_fields(Config& c, Visit visit) {
         "Stop when the validation accuracy no longer rises by this much; 0: never");
   visit("early-stopping-patience", c.early_stopping_patience,
         "Epochs without such a rise that early stopping bears");
-  visit("eval-mode", c.eval_mode,
+  visit("validation-mode", c.validation_mode,
         "Context that validation ranks in: tracked (kept from training) or batch (its own)");
-  visit("classifiers", c.classifiers,
+  visit("fit-classifiers", c.fit_classifiers,
         "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
         "or auto (up to 2^27 values)");
   visit("seed", c.seed, "Draws weights, orders, augmentations and what losses draw");

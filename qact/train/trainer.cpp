@@ -52,8 +52,8 @@ std::shared_ptr<models::Network> make_network(const TrainConfig& c, const Traini
   network->to(torch::Device(c.device));
   if (c.checkpoint_activations) network->checkpoint_activations();
   if (c.channels_last) network->use_channels_last();
-  nn::set_context_mode(*network,
-                       c.eval_mode == "batch" ? nn::ContextMode::batch : nn::ContextMode::tracked);
+  nn::set_context_mode(
+      *network, c.validation_mode == "batch" ? nn::ContextMode::batch : nn::ContextMode::tracked);
   return network;
 }
 

@@ -330,8 +330,9 @@ TEST(Evaluate, OfficialSetsHaveCurvesOfTheirOwn) {
 // Whatever can change what is learnt is in the rows, so that it tells them apart.
 TEST(Evaluate, RowsSayWhatTheRunWasTrainedWith) {
   const std::set<std::string> elsewhere = {"model", "activation", "placement", "loss", "seed"};
-  const std::set<std::string> without_effect = {
-      "data-dir", "workers", "save-every", "cuda-graph", "classifiers", "checkpoint-activations"};
+  const std::set<std::string> without_effect = {"data-dir",        "workers",
+                                                "save-every",      "cuda-graph",
+                                                "fit-classifiers", "checkpoint-activations"};
   const train::ModelCard card;
   const train::TrainConfig before;
   train::TrainConfig config;

@@ -137,7 +137,7 @@ TEST(Classifiers, AreFittedAtTheEndOfARun) {
   const TrainFolder scratch;
   for (const double validation : {0.2, 0.0}) {
     TrainConfig config = scratch.config();
-    config.classifiers = "auto";
+    config.fit_classifiers = "auto";
     config.validation = validation;
     const std::string name = validation > 0 ? "" : " of all";
     const RunFolder whole = scratch.run("whole" + name), stopped = scratch.run("stopped" + name);

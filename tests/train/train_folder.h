@@ -56,7 +56,7 @@ struct TrainFolder : ScratchFolder {
     config.lr = 0.01;
     config.threads = 1;
     config.workers = 0;
-    config.classifiers = "off";
+    config.fit_classifiers = "off";
     return config;
   }
   RunFolder run(const std::string& name) const { return {path / name}; }

@@ -23,7 +23,7 @@ const Case kCases[] = {
     {"adam and watershed",
      [](TrainConfig& c) {
        c.opt = "adam", c.lr = 1e-3, c.lr_scheduler = "plateau", c.patience = 0;
-       c.cooldown = 0, c.loss = "watershed", c.eval_mode = "batch";
+       c.cooldown = 0, c.loss = "watershed", c.validation_mode = "batch";
      }},
     {"triplets, accumulated",
      [](TrainConfig& c) {
@@ -121,8 +121,8 @@ TEST(Train, NoBatchIsOneImageAlone) {
   TrainConfig config = scratch.config();
   config.model = "lenet";
   config.epochs = 1;
-  config.classifiers = "on";
-  config.eval_mode = "batch";
+  config.fit_classifiers = "on";
+  config.validation_mode = "batch";
   struct Few {
     uint32_t images;
     int64_t batch_size;
