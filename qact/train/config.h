@@ -66,59 +66,62 @@ struct TrainConfig {
 template <class Config, class Visit>
 void visit_fields(Config& c, Visit visit) {
   visit("data", c.data,
-        "Dataset, by name, or a folder of one's own (with a /): train/CLASS/*.png and "
+        "Name of a dataset, or path of a custom one, with a /: train/CLASS/*.png and "
         "test/CLASS/*.png");
-  visit("data-dir", c.data_dir, "Where datasets are; else QACT_DATA, else ~/.cache/qact");
-  visit("image-size", c.image_size, "Resize and crop images of one's own to this; 0: leave them");
-  visit("validation", c.validation, "Share of the training images held out to choose by");
+  visit("data-dir", c.data_dir, "Folder of the datasets; default: $QACT_DATA, else ~/.cache/qact");
+  visit("image-size", c.image_size,
+        "Resize and crop the images of a custom dataset to this; 0: leave them");
+  visit("validation", c.validation, "Share of the training images held out for validation");
   visit("split-seed", c.split_seed, "Draws the held-out images");
   visit("model", c.model, "lenet, mlp, resnet18, resnet26, vgg16, densenet or wrn-40-4");
   visit("activation", c.activation, "qact, relu, prelu, selu or bn-relu");
   visit("placement", c.placement, "Where the activation goes: reference, early or all");
-  visit("early-stages", c.early_stages, "Stages beside the stem of the placement early");
-  visit("norm", c.norm, "batch or group");
+  visit("early-stages", c.early_stages, "Stages of the placement early, after the stem");
+  visit("norm", c.norm, "Norm layers: batch or group");
   visit("loss", c.loss, "cross-entropy, triplet, triplet-hard or watershed");
-  visit("margin", c.margin, "Of the triplet losses");
+  visit("margin", c.margin, "Margin of the triplet losses");
   visit("watershed-seeds", c.watershed_seeds, "Seeds per class of the watershed loss");
   visit("classes-per-batch", c.classes_per_batch,
         "Classes in each batch of the triplet and watershed losses, equally many samples of each");
   visit("epochs", c.epochs, "Passes over the training images");
   visit("batch-size", c.batch_size, "Images in a context; a smaller last batch is left out");
   visit("accumulate", c.accumulate,
-        "Batches whose gradients make one step; each is a context of its own");
+        "Batches whose gradients are added up for one step; each is a context of its own");
   visit("augment", c.augment, "none, crop (pad by 4), crop-flip or augmix (after crop and flip)");
-  visit("opt", c.opt, "sgd or adam");
-  visit("lr", c.lr, "Learning rate, the highest one");
-  visit("momentum", c.momentum, "Of sgd");
-  visit("nesterov", c.nesterov, "Nesterov's momentum for sgd");
-  visit("weight-decay", c.weight_decay, "Added to the gradient, times the weights");
+  visit("opt", c.opt, "Optimiser: sgd or adam");
+  visit("lr", c.lr, "Learning rate; the highest one of a scheduler");
+  visit("momentum", c.momentum, "Momentum of sgd");
+  visit("nesterov", c.nesterov, "Nesterov momentum for sgd");
+  visit("weight-decay", c.weight_decay, "Weight decay, as an L2 penalty");
   visit("lr-scheduler", c.lr_scheduler, "onecycle, cosine, step, plateau or constant");
-  visit("lr-steps", c.lr_steps, "Epochs after which step multiplies the rate by lr-gamma");
+  visit("lr-steps", c.lr_steps, "Epochs after which step multiplies the rate by --lr-gamma: 30,60");
   visit("lr-gamma", c.lr_gamma, "Factor of step and plateau");
-  visit("patience", c.patience, "Epochs without improvement that plateau bears");
-  visit("cooldown", c.cooldown, "Epochs that plateau waits after a change");
-  visit("threshold", c.threshold, "Validation accuracy, absolute, that plateau counts as better");
-  visit("min-lr", c.min_lr, "Where plateau ends");
+  visit("patience", c.patience, "Epochs without improvement before plateau lowers the rate");
+  visit("cooldown", c.cooldown, "Epochs that plateau waits after it lowered the rate");
+  visit("threshold", c.threshold,
+        "Rise of the validation accuracy, absolute, that plateau counts as improvement");
+  visit("min-lr", c.min_lr, "Lowest rate of plateau");
   visit("early-stopping", c.early_stopping,
         "Stop when the validation accuracy no longer rises by this much; 0: never");
   visit("early-stopping-patience", c.early_stopping_patience,
-        "Epochs without such a rise that early stopping bears");
+        "Epochs without such a rise before training stops");
   visit("validation-mode", c.validation_mode,
-        "Context that validation ranks in: tracked (kept from training) or batch (its own)");
+        "Statistics and contexts of validation: tracked (running ones) or batch (each batch's)");
   visit("fit-classifiers", c.fit_classifiers,
         "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
         "or auto (up to 2^27 values)");
-  visit("seed", c.seed, "Draws weights, orders, augmentations and what losses draw");
+  visit("seed", c.seed, "Draws weights, the order of images, augmentations and what losses draw");
   visit("device", c.device, "cpu, cuda or cuda:N");
   visit("amp", c.amp, "bf16: convolutions and matrix products in bfloat16; none: all in float32");
-  visit("channels-last", c.channels_last, "Images and kernels in the layout that GPUs prefer");
+  visit("channels-last", c.channels_last, "Channels-last memory format, which GPUs prefer");
   visit("checkpoint-activations", c.checkpoint_activations,
         "Compute blocks again in the backward pass: less memory for the same gradients");
   visit("cuda-graph", c.cuda_graph,
-        "auto: on a GPU, record the network's work once and replay it, unless gradients are "
-        "accumulated or activations checkpointed; off: never");
-  visit("threads", c.threads, "Of torch; results repeat for the same number; 0: as torch chooses");
-  visit("workers", c.workers, "Threads that make batches ahead");
+        "auto: on a GPU, capture the network's passes as CUDA graphs and replay them, unless "
+        "gradients are accumulated or activations checkpointed; off: never");
+  visit("threads", c.threads,
+        "Threads of torch; results repeat for the same number; 0: as torch chooses");
+  visit("workers", c.workers, "Threads that prefetch batches");
   visit("save-every", c.save_every, "Also save every this many steps; 0: after each epoch");
 }
 
@@ -137,7 +140,7 @@ TrainConfig overlay(const TrainConfig& saved, const TrainConfig& config,
                     const std::set<std::string>& given);
 
 // The fields that a run is resumed with as it began: all but where data is, the workers, how often
-// to save and whether work is recorded.
+// to save and whether CUDA graphs are captured.
 nlohmann::ordered_json run_identity(const TrainConfig& config);
 // Throws where `config` would not go on computing what the run with this identity computes.
 void check_same_run(const nlohmann::ordered_json& identity, const TrainConfig& config);
