@@ -259,6 +259,7 @@ void check(const EvaluateOptions& o) {
   if (o.weights != "model" && o.weights != "best") {
     refuse_option("weights", "model or best", "'" + o.weights + "'");
   }
+  train::check_device_name("eval", o.device);
   if (o.diagnostic_samples < 1) {
     refuse_option("diagnostic-samples", "of 1 or more images",
                   std::to_string(o.diagnostic_samples));

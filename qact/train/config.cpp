@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
-#include <regex>
 #include <stdexcept>
 #include <system_error>
 
@@ -12,6 +11,7 @@
 #include "qact/losses/loss.h"
 #include "qact/models/network.h"
 #include "qact/nn/activation.h"
+#include "qact/train/device.h"
 #include "qact/train/run_folder.h"
 
 namespace qact::train {
@@ -115,9 +115,7 @@ void check(const TrainConfig& c) {
   one_of("cuda-graph", c.cuda_graph, {"auto", "off"});
   one_of("validation-mode", c.validation_mode, {"tracked", "batch"});
   one_of("fit-classifiers", c.fit_classifiers, {"auto", "on", "off"});
-  if (!std::regex_match(c.device, std::regex("cpu|cuda(:[0-9]{1,2})?"))) {
-    refuse("device", "cpu, cuda or cuda:N", "'" + c.device + "'");
-  }
+  check_device_name("train", c.device);
   if (c.nesterov && c.momentum == 0) refuse("momentum", "above 0 with --nesterov", "0");
   if (!std::is_sorted(c.lr_steps.begin(), c.lr_steps.end())) {
     refuse("lr-steps", "in ascending order", Json(c.lr_steps).dump());

@@ -4,10 +4,18 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <regex>
+#include <stdexcept>
 
 #include "qact/base/fail.h"
 
 namespace qact::train {
+
+void check_device_name(const char* where, const std::string& name) {
+  if (std::regex_match(name, std::regex("cpu|cuda(:(0|[1-9][0-9]?))?"))) return;
+  throw std::invalid_argument(std::string("[") + where +
+                              "] expected --device cpu, cuda or cuda:N, got '" + name + "'");
+}
 
 void check_device(const char* where, const std::string& name) {
   const torch::Device device(name);
