@@ -5,24 +5,36 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/command_names.h"
 #include "cli/commands.h"
-#include "cli/failure.h"
+#include "cli/did_you_mean.h"
+#include "cli/error_message.h"
 #include "cli/interrupt.h"
 #include "cli/whole_number.h"
 
 namespace {
 
+constexpr int kWrongUse = 2;
+
+int wrong_use(const CLI::ParseError& error, const CLI::App& app) {
+  const std::string option = qact::cli::unknown_option(app);
+  std::fprintf(stderr, "qact: %s\n`%s --help` says more\n",
+               option.empty() ? error.what() : option.c_str(),
+               qact::cli::command_path(app).c_str());
+  return kWrongUse;
+}
+
 int parse_and_run(CLI::App& app, int argc, char** argv) {
-  const std::string wrong = qact::cli::wrong_command(app, {argv + 1, argv + argc});
-  if (!wrong.empty()) {
-    std::fputs(wrong.c_str(), stderr);
-    return 2;
+  const std::string unknown = qact::cli::unknown_command(app, {argv + 1, argv + argc});
+  if (!unknown.empty()) {
+    std::fputs(unknown.c_str(), stderr);
+    return kWrongUse;
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return wrong_use(error, app);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "qact: %s\n", qact::cli::message_of(error, app).c_str());
     return qact::cli::failure_status();
@@ -38,7 +50,7 @@ bool output_arrived(const CLI::App& app) {
   if (flushed && !std::ferror(stdout)) return true;
   std::fprintf(
       stderr, "qact: [%s] expected to write to the standard output, could not: %s\n",
-      qact::cli::name_of_command(app).c_str(),
+      qact::cli::command_name(app).c_str(),
       flushed ? "an earlier write failed" : std::generic_category().message(reason).c_str());
   return false;
 }

@@ -1,4 +1,4 @@
-#include "cli/failure.h"
+#include "cli/error_message.h"
 
 #include <c10/util/Exception.h>
 
@@ -26,7 +26,7 @@ std::string without_origin(const std::string& text) {
 }
 
 std::string out_of_memory(const std::string& what, const CLI::App& app) {
-  std::string text = "[" + name_of_command(app) + "] out of memory: " + what;
+  std::string text = "[" + command_name(app) + "] out of memory: " + what;
   for (const CLI::App* command : app.get_subcommands()) {
     for (const char* option : {"--batch-size", "--count"}) {
       if (command->get_option_no_throw(option) == nullptr) continue;
@@ -38,7 +38,17 @@ std::string out_of_memory(const std::string& what, const CLI::App& app) {
 
 }  // namespace
 
-std::string name_of_command(const CLI::App& app) {
+const CLI::App& parsed_command(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : parsed_command(*commands.front());
+}
+
+std::string command_path(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return app.get_name() + (commands.empty() ? "" : " " + command_path(*commands.front()));
+}
+
+std::string command_name(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? "help" : commands.front()->get_name();
 }
