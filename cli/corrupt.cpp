@@ -9,8 +9,9 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
-#include "cli/whole_number.h"
+#include "cli/validators.h"
 #include "qact/base/atomic_file.h"
+#include "qact/base/fail.h"
 #include "qact/corrupt/choose.h"
 #include "qact/corrupt/sheet.h"
 #include "qact/corrupt/write.h"
@@ -26,13 +27,13 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CorruptCommand {
-  std::string data = "mnist-small", data_folder, labels, part = "test", layout = "auto";
+  std::string data = "mnist-small", data_dir, labels, split = "test", layout = "auto";
   std::string output, sheet, frost = "procedural";
   std::vector<std::string> corruptions;
   std::vector<int> severities = {1, 2, 3, 4, 5};
-  uint64_t seed = 0;
+  uint64_t data_seed = 0;
   int threads = 0;
-  int64_t count = 0, image = 0;
+  int64_t limit = 0, image = 0;  // limit 0: all
 };
 
 // A folder per class beside the images says what the classes are called.
@@ -56,6 +57,8 @@ struct Input {
   bool folders = false;
 };
 
+bool is_array(const std::string& data) { return fs::path(data).extension() == ".npy"; }
+
 Input read_input(const CorruptCommand& command) {
   Input input;
   data::Split& split = input.split;
@@ -63,22 +66,23 @@ Input read_input(const CorruptCommand& command) {
   if (data::is_image_file(name)) {
     image::Image image = data::read_image(name, {.channels = 0});
     split = data::make_split(image.size, 1, std::move(image.pixels), {0});
-  } else if (fs::path(name).extension() == ".npy") {
+  } else if (is_array(name)) {
     const data::Blob file = data::map_file(name);
     split = command.labels.empty() ? data::naming(name, [&] { return data::npy_images(file); })
                                    : data::read_npy_pair(name, command.labels, 0);
   } else {
-    const data::Opened opened = data::open_dataset(name, data::data_folder(command.data_folder));
-    split = opened.read({.part = command.part == "train" ? data::Part::kTrain : data::Part::kTest});
+    const data::Opened opened = data::open_dataset(name, data::data_folder(command.data_dir));
+    split =
+        opened.read({.part = command.split == "train" ? data::Part::kTrain : data::Part::kTest});
     name = opened.dataset.name;
     input.images.class_names = class_folders(opened.folder, split.classes);
     input.folders = !input.images.class_names.empty();
   }
   const int64_t all = static_cast<int64_t>(split.pixels.size()) / split.size.values();
-  const int64_t count = command.count > 0 ? std::min(command.count, all) : all;
+  const int64_t count = command.limit > 0 ? std::min(command.limit, all) : all;
   input.images.name = name;
   input.images.hash = data::digest_of(split);
-  input.images.part = command.part;
+  input.images.part = command.split;
   input.images.size = split.size;
   input.images.pixels = split.pixels.first(count * split.size.values());
   input.images.labels = split.labels;
@@ -96,17 +100,15 @@ corrupt::Layout chosen_layout(const std::string& name, const Input& input) {
 void draw_sheet(const CorruptCommand& command, const Input& input,
                 std::shared_ptr<const corrupt::FrostTextures> frost) {
   const auto& images = input.images;
-  if (command.image < 0 || command.image >= images.count()) {
-    throw CLI::ValidationError("--image: expected an index below " +
-                               std::to_string(images.count()) + ", got " +
-                               std::to_string(command.image));
+  if (command.image >= images.count()) {
+    base::fail("corrupt", "expected --image below ", images.count(), ", got ", command.image);
   }
   image::Image image(images.size);
   std::copy_n(images.pixels.data() + command.image * images.size.values(), images.size.values(),
               image.pixels.begin());
   const image::Image sheet =
       corrupt::contact_sheet(image, corrupt::choose(command.corruptions, images.size),
-                             command.severities, command.seed, std::move(frost));
+                             command.severities, command.data_seed, std::move(frost));
   const std::vector<uint8_t> bytes = image::encode_png(sheet);
   base::write_atomically(command.sheet,
                          {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -120,7 +122,7 @@ void write_set(const CorruptCommand& command, const Input& input,
   options.layout = chosen_layout(command.layout, input);
   options.corruptions = corrupt::choose(command.corruptions, input.images.size);
   options.severities = command.severities;
-  options.seed = command.seed;
+  options.seed = command.data_seed;
   options.threads = command.threads;
   options.frost = std::move(frost);
   const InterruptGuard guard;
@@ -140,7 +142,7 @@ void write_set(const CorruptCommand& command, const Input& input,
 
 void run_corrupt(const CorruptCommand& command) {
   const Input input = read_input(command);
-  const auto frost = eval::open_frost(command.frost, data::data_folder(command.data_folder));
+  const auto frost = eval::open_frost(command.frost, data::data_folder(command.data_dir));
   if (!command.sheet.empty()) draw_sheet(command, input, frost);
   if (!command.output.empty()) write_set(command, input, frost);
 }
@@ -156,13 +158,11 @@ std::string all_names() {
 // Wrong use, told before anything is read.
 void check(const CorruptCommand& command) {
   if (command.sheet.empty() && command.output.empty()) {
-    throw CLI::ValidationError("expected --out DIR or --sheet FILE, got neither");
+    throw CLI::ValidationError("[corrupt] expected --output DIR or --sheet FILE, got neither");
   }
-  try {
-    corrupt::choose(command.corruptions, {});
-  } catch (const std::exception& error) {
-    throw CLI::ValidationError(error.what());
-  }
+  check_use([&] { corrupt::choose(command.corruptions, {}); });
+  const bool is_file = data::is_image_file(command.data) || is_array(command.data);
+  if (!is_file) check_dataset_name(command.data);
 }
 
 }  // namespace
@@ -173,31 +173,33 @@ void setup_corrupt(CLI::App& app) {
       "corrupt", "Corrupt a dataset as the robustness benchmarks do, at five severities");
   command->option_defaults()->always_capture_default();
   command->add_option("--data", options->data,
-                      "A dataset's name or folder, a .npy array of images, or an image");
-  command->add_option("--data-dir", options->data_folder, "Where the datasets are");
-  command->add_option("--labels", options->labels, "Labels of a .npy array, in another");
-  command->add_option("--part", options->part, "train or test")
-      ->check(CLI::IsMember({"train", "test"}));
-  command->add_option("--count", options->count, "Only the first so many images; 0: all")
+                      "Name of a dataset, path of a custom one, a .npy array of images, or an "
+                      "image");
+  command->add_option("--data-dir", options->data_dir,
+                      "Folder of the datasets; default: $QACT_DATA, else ~/.cache/qact");
+  command->add_option("--labels", options->labels, "Another .npy array: the labels of --data");
+  command->add_option("--split", options->split, "train or test")->check(one_of({"train", "test"}));
+  command->add_option("--limit", options->limit, "Only the first so many images; 0: all")
       ->check(at_least(0));
-  command->add_option("--out", options->output,
-                      "Folder for the corrupted set; what it has of the same options is kept");
-  command
-      ->add_option("--corruptions", options->corruptions,
-                   "benchmark (the default), extra, mnist, or names: " + all_names())
-      ->delimiter(',');
-  command->add_option("--severities", options->severities, "From 1 to 5")
-      ->delimiter(',')
+  command->add_option("-o,--output", options->output,
+                      "Folder for the corrupted set; files made with the same options are kept");
+  add_list(*command, "--corruptions", options->corruptions,
+           "benchmark, extra, mnist, or names: " + all_names() +
+               "; default: mnist for digits of 28 x 28, else benchmark");
+  add_list(*command, "--severities", options->severities, "From 1 to 5")
       ->check(between(1, corrupt::kSeverities));
   command
       ->add_option("--layout", options->layout,
                    "auto, cifar-c (arrays), folders (JPEG, as Tiny-ImageNet-C) or mnist-c")
-      ->check(CLI::IsMember({"auto", "cifar-c", "folders", "mnist-c"}));
+      ->check(one_of({"auto", "cifar-c", "folders", "mnist-c"}));
   command->add_option("--frost", options->frost, eval::kFrostHelp)->check(eval::frost_refusal);
-  command->add_option("--seed", options->seed, "Of all that is random");
-  command->add_option("--threads", options->threads, "0: one per core")->check(thread_count());
-  command->add_option("--sheet", options->sheet, "Draw one image under all corruptions, as PNG");
-  command->add_option("--image", options->image, "Which image the sheet shows");
+  command->add_option("--data-seed", options->data_seed, "Draws the corruptions");
+  command->add_option("--threads", options->threads, "Images corrupted at a time; 0: one per core")
+      ->check(thread_count());
+  command->add_option("--sheet", options->sheet,
+                      "Write a contact sheet, a PNG of one image under all corruptions");
+  command->add_option("--image", options->image, "Index of the image on the contact sheet")
+      ->check(at_least(0));
   command->callback([options] {
     check(*options);
     run_corrupt(*options);

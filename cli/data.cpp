@@ -7,7 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
-#include "cli/whole_number.h"
+#include "cli/validators.h"
 #include "qact/data/check.h"
 #include "qact/data/fetch.h"
 #include "qact/data/frost.h"
@@ -20,7 +20,7 @@ using json = nlohmann::ordered_json;
 
 struct DataCommand {
   std::vector<std::string> names;
-  std::string folder;
+  std::string data_dir;
   bool json = false;
   data::Fit fit;
 };
@@ -59,7 +59,7 @@ json describe(const Dataset& dataset, const std::filesystem::path& folder) {
 void print_table(const report::Table& table) { std::fputs(to_text(table).c_str(), stdout); }
 
 void list(const DataCommand& command) {
-  const auto folder = data::data_folder(command.folder);
+  const auto folder = data::data_folder(command.data_dir);
   json rows = json::array();
   report::Table table{{{"name"}, {"images", true}, {"size"}, {"classes", true}, {"state"}}, {}};
   for (const Dataset& dataset : data::datasets()) {
@@ -85,7 +85,11 @@ void list(const DataCommand& command) {
 }
 
 void fetch(const DataCommand& command) {
-  const auto folder = data::data_folder(command.folder);
+  const auto folder = data::data_folder(command.data_dir);
+  const data::Wanted frost = data::frost_textures();
+  for (const std::string& name : command.names) {
+    if (name != frost.name) check_use([&] { data::find_dataset(name); });
+  }
   const InterruptGuard guard;
   for (const std::string& name : command.names) {
     std::unique_ptr<ProgressBar> bar;
@@ -107,7 +111,6 @@ void fetch(const DataCommand& command) {
       std::fprintf(stderr, "%s: waiting for %s, which fetches into %s\n", name.c_str(), who.c_str(),
                    folder.c_str());
     };
-    const data::Wanted frost = data::frost_textures();
     const std::string from = name == frost.name
                                  ? data::fetch(frost, folder, events)
                                  : data::fetch(data::find_dataset(name), folder, events);
@@ -121,11 +124,12 @@ void fetch(const DataCommand& command) {
 }
 
 void info(const DataCommand& command) {
-  const auto folder = data::data_folder(command.folder);
+  const auto folder = data::data_folder(command.data_dir);
   const std::string& name = command.names[0];
-  const bool own = name.find('/') != std::string::npos;
+  check_dataset_name(name);
+  const bool custom = name.find('/') != std::string::npos;
   const Dataset dataset =
-      own ? data::open_dataset(name, folder, command.fit).dataset : data::find_dataset(name);
+      custom ? data::open_dataset(name, folder, command.fit).dataset : data::find_dataset(name);
   const json row = describe(dataset, folder);
   if (command.json) {
     std::printf("%s\n", row.dump(2).c_str());
@@ -148,8 +152,9 @@ void info(const DataCommand& command) {
 }
 
 void check(const DataCommand& command) {
+  check_dataset_name(command.names[0]);
   const auto opened =
-      data::open_dataset(command.names[0], data::data_folder(command.folder), command.fit);
+      data::open_dataset(command.names[0], data::data_folder(command.data_dir), command.fit);
   json rows = json::array();
   report::Table table{{{opened.dataset.name}, {"expected"}, {"found"}, {""}}, {}};
   int wrong = 0;
@@ -181,8 +186,8 @@ void setup_data(CLI::App& app) {
   group->require_subcommand(1);
   const auto add = [&](const char* name, const char* about, void (*run)(const DataCommand&)) {
     CLI::App* sub = group->add_subcommand(name, about);
-    sub->add_option("--data-dir", command->folder,
-                    "Folder of the datasets; else $QACT_DATA, else ~/.cache/qact");
+    sub->add_option("--data-dir", command->data_dir,
+                    "Folder of the datasets; default: $QACT_DATA, else ~/.cache/qact");
     sub->callback([command, run] { run(*command); });
     return sub;
   };
@@ -190,16 +195,18 @@ void setup_data(CLI::App& app) {
     sub->add_flag("--json", command->json, "Print as JSON");
   };
   const auto add_name = [&](CLI::App* sub) {
-    sub->add_option("name", command->names, "A dataset's name, or a folder's path with a /")
+    sub->add_option("name", command->names, "Name of a dataset, or path of a custom one, with a /")
         ->required()
         ->expected(1);
-    sub->add_option("--resize", command->fit.resize, "Images of a folder: their shorter side")
+    sub->add_option("--resize", command->fit.resize,
+                    "Custom dataset: resize the shorter side of images to this")
         ->check(between(0, 1 << 16));
-    sub->add_option("--crop", command->fit.crop, "Images of a folder: the middle's side")
+    sub->add_option("--crop", command->fit.crop,
+                    "Custom dataset: crop the middle of images to this side")
         ->check(between(0, 1 << 16));
   };
   add_json(add("list", "All datasets, and which are here", list));
-  add("fetch", "Get datasets from their public homes or packages", fetch)
+  add("fetch", "Download datasets from their public sources", fetch)
       ->add_option("names", command->names,
                    "Names of datasets, or frost: the official textures of that corruption")
       ->required();

@@ -28,7 +28,7 @@ std::string without_origin(const std::string& text) {
 std::string out_of_memory(const std::string& what, const CLI::App& app) {
   std::string text = "[" + command_name(app) + "] out of memory: " + what;
   for (const CLI::App* command : app.get_subcommands()) {
-    for (const char* option : {"--batch-size", "--count"}) {
+    for (const char* option : {"--batch-size", "--limit"}) {
       if (command->get_option_no_throw(option) == nullptr) continue;
       return text + "; a smaller " + option + " needs less";
     }

@@ -9,10 +9,11 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/inference_options.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
-#include "cli/whole_number.h"
+#include "cli/validators.h"
 #include "qact/eval/evaluate.h"
 #include "qact/eval/frost.h"
 #include "qact/eval/summary.h"
@@ -184,14 +185,17 @@ void run_eval(const EvalCommand& eval) {
 }
 
 void add_data_options(CLI::App& command, eval::EvaluateOptions& o) {
-  command.add_option("--data", o.data, "Another dataset than the run's own");
-  command.add_option("--data-dir", o.data_dir, "Where datasets are; else as the run had it");
+  add_list(command, "--corruptions", o.corruptions,
+           "Names, or the groups benchmark, extra and mnist; default: as `qact corrupt`");
+  add_list(command, "--severities", o.severities, "From 0, the clean images, to 5");
+  command.add_option("--data", o.data,
+                     "Name of a dataset, or path of a custom one, with a /; default: the run's");
+  command.add_option("--data-dir", o.data_dir, "Folder of the datasets; default: the run's");
   command.add_option("--official", o.official,
                      "Folder of the published corrupted set, or of `qact corrupt`'s arrays; "
-                     "without: corruptions are made on the fly");
+                     "default: corruptions are made on the fly");
   command.add_option("--frost", o.frost, eval::kFrostHelp)->check(eval::frost_refusal);
-  command.add_option("--data-seed", o.data_seed, "Of the corruptions and augmented copies")
-      ->check(at_least(0));
+  command.add_option("--data-seed", o.data_seed, "Draws corruptions and augmented copies");
   command.add_option("--limit", o.limit, "Only the first so many test images; 0: all")
       ->check(at_least(0));
 }
@@ -202,49 +206,27 @@ void setup_eval(CLI::App& app) {
   auto eval = std::make_shared<EvalCommand>();
   eval::EvaluateOptions& o = eval->options;
   CLI::App* command = app.add_subcommand(
-      "eval",
-      "Evaluate trained runs under corruptions; rows of the same weights that are there stay");
+      "eval", "Evaluate trained runs under corruptions; results that are there are kept");
   command->option_defaults()->always_capture_default();
   command->add_option("runs", eval->runs, "Folders of `qact train`")->required();
-  command
-      ->add_option("--modes", o.modes,
-                   "Whose statistics and contexts: tracked, batch, prior, stream, augment, dataset")
-      ->delimiter(',');
-  command
-      ->add_option("--classifiers", o.classifiers,
-                   "head, quantile, logistic; without: all that the model has")
-      ->delimiter(',');
-  command
-      ->add_option("--corruptions", o.corruptions,
-                   "Names, tone, or benchmark, extra, mnist; default: as `qact corrupt`")
-      ->delimiter(',');
-  command->add_option("--severities", o.severities, "From 0, the clean images, to 5")
-      ->delimiter(',');
-  command
-      ->add_option("--batch-size", o.inference.batch_size,
-                   "Images in a batch; a remainder joins the last one")
-      ->check(at_least(1));
-  command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
-  command->add_option("--momentum", o.inference.momentum, "Of stream");
-  command->add_option("--copies", o.inference.copies, "Augmented copies of an image in augment")
-      ->check(at_least(1));
+  add_inference_options(*command, Choice::any, o.modes, o.classifiers, o.inference);
   add_data_options(*command, o);
-  command->add_flag("--diagnostics", o.diagnostics, "Also t-SNE and histograms of one corruption");
+  command->add_flag("--diagnostics", o.diagnostics,
+                    "Also compute t-SNE and histograms of one corruption");
   command->add_option("--diagnostic-corruption", o.diagnostic_corruption,
-                      "Of --diagnostics; without: the first one evaluated");
-  command->add_option("--diagnostic-samples", o.diagnostic_samples, "Images of each severity there")
+                      "Corruption of --diagnostics; default: the first one evaluated");
+  command
+      ->add_option("--diagnostic-samples", o.diagnostic_samples,
+                   "Images of each severity in --diagnostics")
       ->check(at_least(1));
   command->add_option("--weights", o.weights, "model (the last epoch's) or best (by validation)");
-  command->add_option("--device", o.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--device", o.device, "cpu, cuda or cuda:N");
   command->add_option("--threads", o.threads, "Jobs at a time; 0: one per core")
       ->check(thread_count());
   command->add_flag("--json", eval->json, "Print the summary as JSON");
   command->callback([eval] {
-    try {
-      eval::check(eval->options);
-    } catch (const std::invalid_argument& error) {
-      throw CLI::ValidationError(error.what());
-    }
+    check_use([&] { eval::check(eval->options); });
+    if (!eval->options.data.empty()) check_dataset_name(eval->options.data);
     run_eval(*eval);
   });
 }

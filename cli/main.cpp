@@ -9,7 +9,7 @@
 #include "cli/did_you_mean.h"
 #include "cli/error_message.h"
 #include "cli/interrupt.h"
-#include "cli/whole_number.h"
+#include "cli/validators.h"
 
 namespace {
 

@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/inference_options.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
-#include "cli/whole_number.h"
+#include "cli/validators.h"
+#include "qact/base/fail.h"
 #include "qact/train/device.h"
 #include "qact/train/run_folder.h"
 
@@ -21,6 +23,7 @@ namespace {
 struct PredictCommand {
   std::string model, device = "cpu";
   std::vector<std::string> images;
+  std::vector<std::string> modes = {"tracked"}, classifiers;  // one mode, at most one classifier
   eval::PredictOptions options;
   bool json = false;
 };
@@ -79,6 +82,10 @@ std::vector<std::filesystem::path> find_images(const std::vector<std::string>& i
 }
 
 train::Model read_model(const std::string& path) {
+  if (!std::filesystem::exists(path)) {
+    base::fail("predict", "expected a model's file or a run's folder, got ", path,
+               ", which is not there");
+  }
   return train::load_model(std::filesystem::is_directory(path)
                                ? train::expect_in_run(train::RunFolder{path}.model())
                                : std::filesystem::path(path));
@@ -111,13 +118,17 @@ void run_predict(const PredictCommand& command) {
   }
 }
 
+std::string only(const std::string& what, const std::vector<std::string>& words) {
+  if (words.size() == 1) return words.front();
+  throw CLI::ValidationError("[predict] expected one " + what + ", got " + joined(words, ", "));
+}
+
 // Wrong use, told before anything is read.
 void check(const PredictCommand& command) {
-  try {
+  check_use([&] {
     eval::check(command.options.inference);
-  } catch (const std::invalid_argument& error) {
-    throw CLI::ValidationError(error.what());
-  }
+    train::check_device_name("predict", command.device);
+  });
 }
 
 }  // namespace
@@ -127,34 +138,24 @@ void setup_predict(CLI::App& app) {
   eval::PredictOptions& o = predict->options;
   CLI::App* command = app.add_subcommand("predict", "Classify images with a trained network");
   command->option_defaults()->always_capture_default();
-  command->add_option("model", predict->model, "A model's file, or a run's folder")
-      ->required()
-      ->check(CLI::ExistingPath);
+  command->add_option("model", predict->model, "A model's file, or a run's folder")->required();
   command->add_option("images", predict->images, "PNG and JPEG files, or folders of them")
       ->required();
-  command->add_option("--mode", o.inference.mode,
-                      "Whose statistics and contexts: tracked, batch, prior, stream, augment, "
-                      "dataset");
-  command
-      ->add_option("--batch-size", o.inference.batch_size,
-                   "Images in a batch; a remainder joins the last one")
-      ->check(at_least(1));
-  command->add_option("--prior", o.inference.prior, "Images that kept contexts are worth in prior");
-  command->add_option("--momentum", o.inference.momentum, "Of stream");
-  command->add_option("--copies", o.inference.copies, "Augmented copies of an image in augment")
-      ->check(at_least(1));
+  add_inference_options(*command, Choice::one, predict->modes, predict->classifiers, o.inference);
   command->add_flag("--flip", o.inference.augmentation.flip,
-                    "Mirror half of the copies, as training with crop-flip does");
-  command->add_option("--seed", o.inference.seed, "Of the copies")->check(at_least(0));
-  command->add_option("--classifier", o.classifier,
-                      "head, quantile or logistic; without: the first that the model has");
+                    "Mode augment: mirror half of the copies, as training with crop-flip does");
+  command->add_option("--data-seed", o.inference.seed, "Draws augmented copies");
   command->add_option("--top", o.top, "Classes to print for each image")->check(at_least(1));
-  command->add_option("--device", predict->device, "cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--threads", o.threads, "That decode images; 0: one per core")
+  command->add_option("--device", predict->device, "cpu, cuda or cuda:N");
+  command->add_option("--threads", o.threads, "Images decoded at a time; 0: one per core")
       ->check(thread_count());
-  command->add_flag("--json", predict->json, "JSON instead of CSV");
+  command->add_flag("--json", predict->json, "Print JSON instead of CSV");
   command->callback([predict] {
+    eval::PredictOptions& options = predict->options;
+    options.inference.mode = only("mode", predict->modes);
+    if (!predict->classifiers.empty()) {
+      options.classifier = only("classifier", predict->classifiers);
+    }
     check(*predict);
     run_predict(*predict);
   });

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/text.h"
+#include "cli/validators.h"
 #include "qact/base/atomic_file.h"
 #include "qact/corrupt/corrupt.h"
 #include "qact/corrupt/sheet.h"
@@ -33,7 +34,7 @@ struct ReportCommand {
   std::string title = "Quantile activation under corruption";
   std::string figures, data_dir;
   std::vector<std::string> where;
-  bool sheet = true, summary = false, json = false;
+  bool no_sheet = false, summary = false, json = false;
 };
 
 // A run's folder, or the file itself.
@@ -97,8 +98,9 @@ std::string train_command(const results::Row& config, const std::string& folder)
     if (value.is_boolean()) {
       words.push_back(option + "=" + text);
     } else if (value.is_array() && !value.empty()) {
-      words.push_back(option);
-      for (const results::Row& entry : value) words.push_back(entry.dump());
+      std::vector<std::string> entries;
+      for (const results::Row& entry : value) entries.push_back(entry.dump());
+      words.insert(words.end(), {option, joined(entries, ",")});
     } else if (!value.is_array() && !text.empty()) {
       words.insert(words.end(), {option, text});
     }
@@ -109,11 +111,11 @@ std::string train_command(const results::Row& config, const std::string& folder)
 std::string report_command(const ReportCommand& command) {
   std::vector<std::string> words = {"qact", "report"};
   for (const fs::path& run : command.runs) words.push_back(run.string());
-  words.insert(words.end(), {"-o", command.output.string(), "--title", command.title});
+  words.insert(words.end(), {"--output", command.output.string(), "--title", command.title});
   if (!command.figures.empty()) words.insert(words.end(), {"--figures", command.figures});
   if (!command.data_dir.empty()) words.insert(words.end(), {"--data-dir", command.data_dir});
   if (!command.where.empty()) words.insert(words.end(), {"--where", joined(command.where, ",")});
-  if (!command.sheet) words.emplace_back("--no-sheet");
+  if (command.no_sheet) words.emplace_back("--no-sheet");
   return shell_command(words);
 }
 
@@ -184,7 +186,7 @@ void run_report(const ReportCommand& command) {
     return;
   }
   const fs::path output = base::destination(command.output);
-  if (command.sheet) add_sheets(rows, command.data_dir);
+  if (!command.no_sheet) add_sheets(rows, command.data_dir);
   const std::vector<report::Chart> charts = report::make_charts(rows);
   if (charts.empty()) {
     std::set<std::string> kinds;
@@ -219,26 +221,22 @@ void setup_report(CLI::App& app) {
   CLI::App* command = app.add_subcommand("report", "Draw results as one self-contained page");
   command->option_defaults()->always_capture_default();
   command->add_option("runs", report->runs, "Folders of runs, or results.jsonl files")->required();
-  command->add_option("-o,--output", report->output, "The page");
-  command->add_option("--title", report->title, "Its heading");
+  command->add_option("-o,--output", report->output, "File of the page");
+  command->add_option("--title", report->title, "Heading of the page");
   command->add_option("--figures", report->figures,
-                      "Also save each chart here, as Vega-Lite and as CSV");
-  command->add_option("--data-dir", report->data_dir, "Where datasets are, for the contact sheet");
-  command->add_flag("!--no-sheet", report->sheet, "Without a contact sheet of the corruptions");
-  command
-      ->add_option("--where", report->where,
-                   "Only evaluations with KEY=VALUE, a field of rows or an option of training: "
-                   "mode=batch,lr=0.01; may be repeated; of one key, any of its values")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_flag("--summary", report->summary, "Also say in words what QAct wins over");
+                      "Folder: also write each chart there, as Vega-Lite and as CSV");
+  command->add_option("--data-dir", report->data_dir,
+                      "Folder of the datasets, for the contact sheet; default: $QACT_DATA, else "
+                      "~/.cache/qact");
+  command->add_flag("--no-sheet", report->no_sheet, "Leave out the contact sheet of corruptions");
+  add_list(*command, "--where", report->where,
+           "Only evaluations with KEY=VALUE, a field of results or an option of training: "
+           "mode=batch,lr=0.01; several values of one key mean any of them");
+  command->add_flag("--summary", report->summary,
+                    "Also print how QAct compares with the baselines");
   command->add_flag("--json", report->json, "Print the means as JSON, and write no page");
   command->callback([report] {
-    try {
-      results::parse_where(report->where);
-    } catch (const std::invalid_argument& error) {
-      throw CLI::ValidationError(error.what());
-    }
+    check_use([&] { results::parse_where(report->where); });
     run_report(*report);
   });
 }

@@ -1,5 +1,5 @@
 // qact toy: trains small networks that differ in one activation on problems that only a
-// context gives away, prints a table and writes results.jsonl and report.html.
+// context solves, prints a table and writes results.jsonl and report.html.
 #include "qact/report/toy.h"
 
 #include <torch/version.h>
@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
+#include "cli/validators.h"
 #include "qact/base/atomic_file.h"
 #include "qact/report/page.h"
 #include "qact/toy/toy.h"
@@ -24,9 +25,8 @@ namespace {
 struct ToyCommand {
   toy::ToyOptions options;
   std::string experiment = "both";
-  std::filesystem::path output = "runs/toy";
+  std::filesystem::path output = "runs/toy", figures;
   bool json = false;
-  bool figures = false;
 };
 
 // Every setting spelt out: it repeats the run whatever the defaults have become.
@@ -90,7 +90,7 @@ void run_toy_command(const ToyCommand& toy) {
   rows.insert(rows.begin(), run_row(toy, spent.count()));
 
   results::write_rows(toy.output / "results.jsonl", rows);
-  if (toy.figures) report::write_charts(toy.output / "figures", rows);
+  if (!toy.figures.empty()) report::write_charts(toy.figures, rows);
   const std::filesystem::path page = toy.output / "report.html";
   base::write_atomically(page, report::make_page("Quantile activation: the toy experiment", rows));
 
@@ -105,26 +105,23 @@ void setup_toy(CLI::App& app) {
   auto toy = std::make_shared<ToyCommand>();
   toy::ToyOptions& o = toy->options;
   CLI::App* command = app.add_subcommand(
-      "toy", "Train ReLU, BatchNorm + ReLU and QAct on problems that only a context gives away");
+      "toy", "Train ReLU, BatchNorm + ReLU and QAct on problems that only a context solves");
   command->option_defaults()->always_capture_default();
   command->add_option("--experiment", toy->experiment, "circle, monotone or both")
-      ->check(CLI::IsMember({"circle", "monotone", "both"}));
-  command->add_option("--seeds", o.seeds, "Networks of each kind, seeded 0, 1, ...");
+      ->check(one_of({"circle", "monotone", "both"}));
+  command->add_option("--seeds", o.seeds, "Networks of each kind, with the seeds 0, 1, ...");
   command->add_option("--steps", o.steps, "Steps of training, one context each");
   command->add_option("--width", o.width, "Neurons in each hidden layer");
   command->add_option("--batch-size", o.batch_size, "Samples in a context; even");
   command->add_option("--contexts", o.contexts, "Fresh contexts to evaluate on");
   command->add_option("--threads", o.threads, "Networks trained at a time; 0: one per core");
-  command->add_option("--output", toy->output, "Folder for results.jsonl and report.html");
-  command->add_flag("--figures", toy->figures, "Also write the charts as Vega-Lite, in figures/");
+  command->add_option("-o,--output", toy->output, "Folder for results.jsonl and report.html");
+  command->add_option("--figures", toy->figures,
+                      "Folder: also write each chart there, as Vega-Lite and as CSV");
   command->add_flag("--json", toy->json, "Print the table as JSON");
   command->callback([toy] {
     if (toy->experiment != "both") toy->options.experiments = {toy->experiment};
-    try {
-      toy::check(toy->options);
-    } catch (const std::invalid_argument& error) {
-      throw CLI::ValidationError(error.what());
-    }
+    check_use([&] { toy::check(toy->options); });
     run_toy_command(*toy);
   });
 }

@@ -1,23 +1,26 @@
-// qact train: trains a network in a folder of its own, which it can be stopped in and gone on
-// with.
+// qact train: trains a network in a run's folder, where it can be interrupted and resumed.
 #include "qact/train/train.h"
 
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
+#include "cli/validators.h"
+#include "qact/base/fail.h"
 
 namespace qact::cli {
 namespace {
 
 struct TrainCommand {
   train::TrainConfig config;
-  std::string file;  // TOML
+  std::string config_file;  // TOML
   std::string output;
   bool resume = false;
   CLI::App* app = nullptr;
@@ -32,7 +35,7 @@ void add(CLI::App& app, const std::string& name, Field& field, const char* help)
   app.add_option("--" + name, field, help)->take_last();
 }
 void add(CLI::App& app, const std::string& name, std::vector<int64_t>& field, const char* help) {
-  app.add_option("--" + name, field, help);
+  add_list(app, "--" + name, field, help);
 }
 void add(CLI::App& app, const std::string& name, bool& field, const char* help) {
   app.add_flag("--" + name, field, help);
@@ -47,11 +50,16 @@ std::set<std::string> config_names() {
 
 // Sets the options that the file has and the command line has not.
 void read_toml(const TrainCommand& train) {
-  if (train.file.empty()) return;
+  const std::string& file = train.config_file;
+  if (file.empty()) return;
+  std::ifstream input(file);
+  if (!input || std::filesystem::is_directory(file)) {
+    base::fail("train", "expected a TOML file that can be read, got ", file);
+  }
   const std::set<std::string> known = config_names();
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_file(train.file)) {
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(input)) {
     if (!item.parents.empty() || !known.contains(item.name)) {
-      throw CLI::ConfigError("[train] " + train.file + ": expected the name of an option, got " +
+      throw CLI::ConfigError("[train] " + file + ": expected the name of an option, got " +
                              item.fullname());
     }
     CLI::Option* const target = option(train, item.name);
@@ -131,35 +139,33 @@ void run_train_command(const TrainCommand& train) {
   std::printf("; the run is %s\n", train.output.c_str());
 }
 
+// Options that were not given are the run's.
+void adopt_saved_config(TrainCommand& train, const train::RunFolder& folder) {
+  folder.expect_resumable();
+  const train::TrainConfig saved = train::read_config(folder.config());
+  train.config = train::overlay(saved, train.config, given(train));
+  check_use([&] { train::check_same_run(train::run_identity(saved), train.config); });
+}
+
 }  // namespace
 
 void setup_train(CLI::App& app) {
   auto train = std::make_shared<TrainCommand>();
-  train->app = app.add_subcommand("train", "Train a network, in a folder of its own");
+  train->app = app.add_subcommand("train", "Train a network, and keep the run in a folder");
   CLI::App& command = *train->app;
   command.option_defaults()->always_capture_default();
-  command.add_option("--output", train->output, "Folder of the run")->required();
-  command.add_option("--config", train->file, "TOML file of the options below; flags win")
-      ->check(CLI::ExistingFile);
-  command.add_flag("--resume", train->resume,
-                   "Go on with the run in --output, as it was configured");
+  command.add_option("-o,--output", train->output, "Folder of the run")->required();
+  command.add_option("--config", train->config_file,
+                     "TOML file of the options below; the command line overrides it");
+  command.add_flag("--resume", train->resume, "Resume the run in --output, with its options");
   train::visit_fields(train->config, [&](const char* name, auto& field, const char* help) {
     add(command, name, field, help);
   });
   command.callback([train] {
     read_toml(*train);
-    const train::RunFolder folder{train->output};
-    try {
-      if (train->resume) {
-        folder.expect_resumable();
-        const train::TrainConfig saved = train::read_config(folder.config());
-        train->config = train::overlay(saved, train->config, given(*train));
-        train::check_same_run(train::run_identity(saved), train->config);
-      }
-      train::check(train->config);
-    } catch (const std::invalid_argument& error) {
-      throw CLI::ValidationError(error.what());
-    }
+    if (train->resume) adopt_saved_config(*train, {train->output});
+    check_dataset_name(train->config.data);
+    check_use([&] { train::check(train->config); });
     run_train_command(*train);
   });
 }

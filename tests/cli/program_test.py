@@ -43,6 +43,84 @@ class Program(unittest.TestCase):
             done = run(*words)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", expected))
 
+    def test_an_unknown_option_is_answered_with_the_one_meant(self):
+        for words, expected in (
+                (["corrupt", "--out", "x"],
+                 "qact: there is no option '--out' of 'qact corrupt', did you mean '--output'?\n"
+                 "`qact corrupt --help` says more\n"),
+                (["corrupt", "--sheet", "x.png", "--seed=3"],
+                 "qact: there is no option '--seed' of 'qact corrupt', did you mean "
+                 "'--data-seed'?\n`qact corrupt --help` says more\n"),
+                (["train", "--epohcs", "3"],
+                 "qact: there is no option '--epohcs' of 'qact train', did you mean '--epochs'?\n"
+                 "`qact train --help` says more\n"),
+                (["data", "list", "-x"],
+                 "qact: there is no option '-x' of 'qact data list'\n"
+                 "`qact data list --help` says more\n")):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", expected))
+
+    def test_the_same_options_everywhere(self):
+        """An option that several commands take is spelt alike and says the same of its values."""
+        for option, commands in (
+                ("-o,--output", ("train", "toy", "report", "corrupt")),
+                ("--data-seed", ("eval", "predict", "corrupt")),
+                ("--limit", ("eval", "corrupt")),
+                ("--modes", ("eval", "predict")), ("--classifiers", ("eval", "predict")),
+                ("--device", ("train", "eval", "predict")),
+                ("--figures TEXT", ("toy", "report"))):
+            for command in commands:
+                self.assertIn(f"\n  {option} ", run(command, "--help").stdout, command)
+
+    def test_unknown_names_are_wrong_use_and_missing_data_a_failure(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "output"
+            away = ["--data-dir", folder]
+            for words in (["train", "-o", output], ["eval", "run"], ["corrupt", "-o", output]):
+                done = run(*words, "--data", "mnits", *away)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("expected a dataset's name (mnist-small, mnist, ", done.stderr)
+            for words in (["fetch", "mnist-small", "mnits"], ["fetch", "a/folder"],
+                          ["info", "mnits"], ["check", "mnits"], ["check", "frost"]):
+                done = run("data", *words, *away)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+                self.assertIn("expected a dataset's name (mnist-small, mnist, ", done.stderr)
+            for words, named in (
+                    (["train", "-o", output, "--data", "mnist", *away], "data fetch mnist"),
+                    (["train", "-o", output, "--data", "no/where"], "no/where"),
+                    (["train", "-o", output, "--config", "nowhere.toml"], "nowhere.toml"),
+                    (["train", "-o", output, "--config", folder], folder),
+                    (["eval", "nowhere"], "nowhere"),
+                    (["predict", "nowhere", "x.png"],
+                     "[predict] expected a model's file or a run's folder, got nowhere, which"),
+                    (["report", "nowhere"], "nowhere"),
+                    (["corrupt", "-o", output, "--data", "mnist", *away], "data fetch mnist"),
+                    (["corrupt", "-o", output, "--data", "nowhere.npy"], "nowhere.npy"),
+                    (["corrupt", "-o", output, "--data", "nowhere.png"], "nowhere.png"),
+                    (["corrupt", "--sheet", output, "--image", "2000"], "below 2000, got 2000"),
+                    (["data", "check", "mnist", *away], "data fetch mnist")):
+                done = run(*words)
+                self.assertEqual(done.returncode, 1, (words, done.stderr))
+                self.assertIn(named, done.stderr)
+            self.assertFalse(output.exists())
+
+    def test_corrupts_the_images_that_its_options_choose(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def pixels(name, *words):
+                output = pathlib.Path(folder) / name
+                done = run("corrupt", "--corruptions", "shot_noise,tone", "--severities", "1,4",
+                           "--output", output, *words)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertTrue((output / "1" / "tone.npy").exists())
+                return (output / "4" / "shot_noise.npy").read_bytes()[128:]
+
+            two = pixels("two", "--limit", "2")
+            self.assertEqual(len(two), 2 * 28 * 28)
+            self.assertEqual(two, pixels("again", "--limit", "2", "--data-seed", "0"))
+            self.assertEqual(two[:28 * 28], pixels("one", "--limit", "1"))
+            self.assertNotEqual(two, pixels("drawn", "--limit", "2", "--data-seed", "1"))
+            self.assertNotEqual(two, pixels("train", "--limit", "2", "--split", "train"))
+
     def test_no_command_is_answered_with_the_help(self):
         for words, usage in (([], "Usage: qact [OPTIONS] SUBCOMMAND"),
                              (["data"], "Usage: qact data [OPTIONS] SUBCOMMAND")):

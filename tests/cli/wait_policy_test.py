@@ -43,7 +43,7 @@ class WaitPolicy(unittest.TestCase):
             return done.returncode, done.stdout, done.stderr
 
         self.assertEqual(outcome(), outcome(OMP_WAIT_POLICY="passive"))
-        self.assertEqual(outcome()[0], 2)
+        self.assertEqual(outcome()[0], 1)
         self.assertIn("no such run", outcome()[2])
 
 

@@ -66,6 +66,11 @@ class EvalProgram(unittest.TestCase):
                    "mlp", "--epochs", "3", "--batch-size", "20", "--lr", "0.01", "--threads", "1")
         assert done.returncode == 0, done.stderr
 
+        cls.unfitted = cls.folder / "unfitted"
+        done = run("train", "--output", cls.unfitted, "--data", cls.folder / "data", "--model",
+                   "mlp", "--epochs", "1", "--batch-size", "20", "--fit-classifiers", "off")
+        assert done.returncode == 0, done.stderr
+
     def copy_of_run(self, name):
         return shutil.copytree(self.run_folder, self.folder / name,
                                ignore=shutil.ignore_patterns("results.jsonl"))
@@ -104,7 +109,7 @@ class EvalProgram(unittest.TestCase):
 
     def test_a_rows_command_spells_all_out_and_makes_no_other_row(self):
         folder = self.copy_of_run("spelt")
-        words = ["eval", folder, "--severities", "0", "--limit", "9", "--data-dir", "some where"]
+        words = ["eval", "--severities", "0", folder, "--limit", "9", "--data-dir", "some where"]
         self.assertEqual(run(*words).returncode, 0)
         command = self.rows("scores", folder)[0]["command"]
         for part in ("--data-dir 'some where'", "--modes tracked,batch", "--severities 0",
@@ -175,17 +180,34 @@ class EvalProgram(unittest.TestCase):
                 (["eval", self.run_folder, "--threads=-3"], 2, "from 0 to 4096, got -3"),
                 (["eval", self.folder / "nowhere"], 1, "nowhere, which is not there"),
                 (["eval", empty], 1, "empty, which has no config.json"),
-                (["eval", self.run_folder, "--classifiers", "none"], 1, "got none"),
-                (["eval", self.run_folder, "--data-seed=-1"], 2, "of 0 or more, got -1"),
+                (["eval", self.run_folder, "--classifiers", "none"], 2,
+                 "--classifiers: expected one of head, quantile, logistic, got none"),
+                (["eval", self.unfitted, "--classifiers", "quantile"], 1,
+                 "expected one of the model's classifiers (head), got quantile"),
+                (["eval", self.run_folder, "--data-seed=-1"], 2, "of 0 or more, of 64 bits, got -1"),
+                (["eval", self.run_folder, "--device", "cuda:x"], 2,
+                 "[eval] expected --device cpu, cuda or cuda:N, got 'cuda:x'"),
+                (["eval", self.run_folder, "--device", "cuda:99"], 1,
+                 "GPUs that torch sees, got cuda:99"),
                 (["eval", self.run_folder, "--limit", "99999999999999999999"], 2,
                  "of 0 or more, got 99999999999999999999"),
                 (["predict", self.run_folder], 2, "images"),
-                (["predict", self.run_folder, "x.png", "--seed=-1"], 2, "of 0 or more, got -1"),
-                (["predict", self.run_folder, "x.png", "--classifier", "none"], 1,
-                 "qact: [inference] expected one of the model's classifiers (head, quantile, "
-                 "logistic), got none"),
-                (["predict", self.run_folder, "x.png", "--mode", "own"], 2, "got 'own'"),
-                (["predict", self.folder / "nowhere", "x.png"], 2, "nowhere"),
+                (["predict", self.run_folder, "x.png", "--data-seed=-1"], 2,
+                 "of 0 or more, of 64 bits, got -1"),
+                (["predict", self.run_folder, "x.png", "--classifiers", "none"], 2,
+                 "--classifiers: expected one of head, quantile, logistic, got none"),
+                (["predict", self.unfitted, "x.png", "--classifiers", "quantile"], 1,
+                 "qact: [inference] expected one of the model's classifiers (head), got quantile"),
+                (["predict", self.run_folder, "x.png", "--modes", "own"], 2, "got 'own'"),
+                (["predict", self.run_folder, "x.png", "--modes", "batch,prior"], 2,
+                 "[predict] expected one mode, got batch, prior"),
+                (["predict", self.run_folder, "x.png", "--classifiers", "head,logistic"], 2,
+                 "[predict] expected one classifier, got head, logistic"),
+                (["predict", self.run_folder, "x.png", "--device", "cuda:x"], 2,
+                 "[predict] expected --device cpu, cuda or cuda:N, got 'cuda:x'"),
+                (["predict", self.run_folder, "x.png", "--device", "cuda:99"], 1,
+                 "GPUs that torch sees, got cuda:99"),
+                (["predict", self.folder / "nowhere", "x.png"], 1, "nowhere"),
                 (["predict", self.run_folder, "--top", "0", "x.png"], 2,
                  "--top: expected a whole number of 1 or more, got 0"),
                 (["predict", self.run_folder, "x.png", "--threads=-3"], 2, "got -3"),
@@ -235,7 +257,7 @@ class EvalProgram(unittest.TestCase):
         image = self.folder / "copied.png"
         image.write_bytes(png(band(random.Random(3), 1), SIDE))
         limit = 1 << 38
-        done = run("predict", self.run_folder, image, "--mode", "augment", "--copies", 10**9,
+        done = run("predict", self.run_folder, image, "--modes", "augment", "--copies", 10**9,
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr, r"^qact: .predict. out of memory: DefaultCPUAllocator: .* "
@@ -283,14 +305,17 @@ class EvalProgram(unittest.TestCase):
         self.assertGreater(float(table[0]["probability"]), float(table[0]["probability_2"]))
 
         (images / "broken.png").write_bytes(png(band(noise, 0), SIDE)[:60])
-        done = run("predict", self.run_folder / "model.safetensors", images, "--json",
-                   "--mode", "prior")
+        done = run("predict", "--modes", "prior", self.run_folder / "model.safetensors", images,
+                   "--json")
         self.assertEqual(done.returncode, 1)
         self.assertIn("skipped", done.stderr)
         self.assertIn("broken.png", done.stderr)
         found = json.loads(done.stdout)
         self.assertEqual([(p["class"], p["label"]) for p in found], [("0", 0), ("1", 1), ("2", 2)])
         self.assertEqual(len(found[0]["top"]), 1)
+
+        fitted = run("predict", "--classifiers", "logistic", self.run_folder, images / "0.png")
+        self.assertRegex(fitted.stdout, r"0\.png.*,0,0,[\d.]+\n$")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ class ToyProgram(unittest.TestCase):
         self.assertAlmostEqual(table[0]["bayes"], 0.9952, 4)
 
     def test_writes_figures(self):
-        toy(*QUICK, "--experiment", "monotone", "--figures", "--output", self.folder)
+        toy(*QUICK, "--experiment", "monotone", "--figures", self.folder / "figures", "-o",
+            self.folder)
         self.assertIn("figures/monotone_accuracy.vl.json", self.files())
 
     def test_repeats_by_its_own_command(self):

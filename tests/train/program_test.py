@@ -73,13 +73,15 @@ class TrainProgram(unittest.TestCase):
 
     def test_flags_win_over_the_file_and_the_file_over_defaults(self):
         (self.folder / "own.toml").write_text(
-            'epochs = 1\nlr = 0.5\nopt = "adam"\nnesterov = true\nlr-steps = [3, 5]\n')
+            'epochs = 1\nlr = 0.5\nopt = "adam"\nnesterov = true\nlr-steps = [3, 5]\n'
+            'validation-mode = "batch"\nfit-classifiers = "off"\n')
         self.assertEqual(self.train("run", "--config", self.folder / "own.toml", *self.quick[:4],
                                     "--lr", "0.25", "--batch-size", "20").returncode, 0)
         config = self.config("run")
         self.assertEqual(
-            [config[name] for name in ("lr", "opt", "epochs", "nesterov", "lr-steps", "momentum")],
-            [0.25, "adam", 1, True, [3, 5], 0.9])
+            [config[name] for name in ("lr", "opt", "epochs", "nesterov", "lr-steps", "momentum",
+                                       "validation-mode", "fit-classifiers")],
+            [0.25, "adam", 1, True, [3, 5], 0.9, "batch", "off"])
 
     def test_the_recipes_are_accepted(self):
         for recipe in sorted(RECIPES.glob("*.toml")):
@@ -95,6 +97,9 @@ class TrainProgram(unittest.TestCase):
                 ([], "--output"),
                 (["--output", "x", "--model", "nothing"], "--model one of densenet"),
                 (["--output", "x", "--activation", "gelu"], "--activation one of qact"),
+                (["-o", "x", "--data", "nothing"], "got nothing"),
+                (["-o", "x", "--device", "gpu"],
+                 "[train] expected --device cpu, cuda or cuda:N, got 'gpu'"),
                 (["--output", "x", "--opt", "lion"], "--opt one of sgd, adam, got 'lion'"),
                 (["--output", "x", "--seed", "-1"],
                  "--seed: expected a whole number of 0 or more, of 64 bits, got -1"),
@@ -114,6 +119,9 @@ class TrainProgram(unittest.TestCase):
         done = self.train("run", *self.quick, "--batch-size", "1000")
         self.assertEqual(done.returncode, 1)
         self.assertIn("at least 1000 training images", done.stderr)
+        done = self.train("run", *self.quick, "--device", "cuda:99")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("GPUs that torch sees, got cuda:99", done.stderr)
         self.assertFalse((self.folder / "run").exists())
 
     def test_data_that_were_not_fetched_are_told(self):

@@ -1,8 +1,12 @@
-#include "cli/whole_number.h"
+#include "cli/validators.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <system_error>
+
+#include "cli/text.h"
+#include "qact/data/dataset.h"
 
 namespace qact::cli {
 namespace {
@@ -38,6 +42,14 @@ CLI::Validator between(int64_t low, int64_t high) {
   return whole_number(low, high, "from " + std::to_string(low) + " to " + std::to_string(high));
 }
 
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  const auto check = [=](const std::string& text) {
+    const bool good = std::find(words.begin(), words.end(), text) != words.end();
+    return good ? std::string() : "expected one of " + joined(words, ", ") + ", got " + text;
+  };
+  return CLI::Validator(check, /*validator_desc=*/"");
+}
+
 CLI::Validator thread_count() { return between(0, 4096); }
 
 void check_whole_numbers(CLI::App& app) {
@@ -50,6 +62,11 @@ void check_whole_numbers(CLI::App& app) {
     }
   }
   for (CLI::App* command : app.get_subcommands({})) check_whole_numbers(*command);
+}
+
+void check_dataset_name(const std::string& name_or_path) {
+  if (name_or_path.find('/') != std::string::npos) return;
+  check_use([&] { data::find_dataset(name_or_path); });
 }
 
 }  // namespace qact::cli
