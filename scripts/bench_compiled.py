@@ -1,6 +1,6 @@
 """Times the fused layer on a GPU next to BatchNorm2d + ReLU, eager and compiled by torch.compile.
 
-    python scripts/bench_compiled.py build/libqact.so
+    python scripts/bench_compiled.py build/libqact_ops.so
 
 A training step, forward and backward, replayed as a CUDA graph: what is left when launches cost
 nothing. Medians of 9 rounds, the three in turn, in one process.
@@ -15,7 +15,7 @@ SHAPES = [(128, 64, 32, 32), (128, 128, 16, 16), (128, 256, 8, 8), (128, 512, 4,
 REPLAYS = 20
 
 
-class Peer(torch.nn.Module):
+class Baseline(torch.nn.Module):
     def __init__(self, channels):
         super().__init__()
         self.norm = torch.nn.BatchNorm2d(channels)
@@ -47,7 +47,7 @@ def captured(layer, x, grad):
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        graph.kept = step()
+        graph.results = step()  # they have to live as long as the graph
     return graph
 
 
@@ -65,7 +65,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     if not torch.cuda.is_available():
-        sys.exit("bench_compiled.py: expected a GPU that torch can use, found none")
+        sys.exit("bench_compiled.py: expected a GPU that torch can use, got none")
     torch.ops.load_library(sys.argv[1])
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print(f"{'shape':20} {'type':9} {'layout':14} {'qact ms':>8} {'eager ms':>9} {'ratio':>6} "
@@ -78,9 +78,9 @@ def main():
                 x = torch.randn(shape, device="cuda").to(dtype).contiguous(memory_format=layout)
                 grad = torch.randn_like(x)
                 x.requires_grad_(True)
-                peer = Peer(shape[1]).cuda()
+                baseline = Baseline(shape[1]).cuda()
                 graphs = [captured(layer, x, grad)
-                          for layer in (Layer(shape[1]).cuda(), peer, torch.compile(peer))]
+                          for layer in (Layer(shape[1]).cuda(), baseline, torch.compile(baseline))]
                 rounds = [[milliseconds(graph) for graph in graphs] for _ in range(9)]
                 ours, eager, compiled = (statistics.median(times) for times in zip(*rounds))
                 print(f"{str(shape):20} {str(dtype)[6:]:9} {str(layout)[6:]:14} {ours:8.3f} "

@@ -5,11 +5,11 @@
     venv/bin/python scripts/corruption_fixtures.py tests/fixtures/corrupt
 
 exact.npy: for each set below, corruption, severity and image, every `stride`-th value of the
-result from an offset of its own; exact.json names them in order. Those with chance take the draws
+result from an offset of its own; exact.json names them in order. Random corruptions take the draws
 that the library takes (corruption_draw.py).
-distribution.json: statistics of the change (result - image) made by each corruption with
-chance, with their standard errors. The images come from corruption_images.py. Frost
-takes five synthetic textures; with --frost DIR, the published images instead.
+distribution.json: statistics of the change (result - image) made by each random corruption, with
+their standard errors. The images come from corruption_images.py. Frost takes five synthetic
+textures; with --frost DIR, the published images instead.
 """
 
 import argparse
@@ -187,7 +187,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--full", action="store_true", help="every value of the exact ones")
     parser.add_argument("--frost", help="folder of the published textures")
-    parser.add_argument("--only", nargs="*", help="these of the corruptions with chance")
+    parser.add_argument("--only", nargs="*", help="these of the random corruptions")
     parser.add_argument("--part", choices=["exact", "distribution", "all"], default="all")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

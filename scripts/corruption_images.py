@@ -1,4 +1,4 @@
-"""Images that repeat exactly, made alike here and in tests/corrupt/images.cpp."""
+"""Images that repeat exactly, made alike here and in tests/corrupt/test_images.cpp."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def mix(z):
 
 
 class Random:
-    """qact::core::Random."""
+    """qact::base::Random."""
 
     def __init__(self, seed, stream):
         self.state = mix(mix(seed) ^ ((stream + 1) * STEP & MASK))

@@ -1,6 +1,6 @@
 """Microseconds of every kernel in a training step of the fused layer, by torch's profiler.
 
-    python scripts/profile_layer.py build/libqact.so
+    python scripts/profile_layer.py build/libqact_ops.so
 """
 
 import sys
@@ -47,6 +47,8 @@ def print_kernels(step):
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     torch.ops.load_library(sys.argv[1])
     for shape in SHAPES:
         for dtype in (torch.float32, torch.bfloat16):
@@ -58,4 +60,5 @@ def main():
                 print_kernels(training_step(x.requires_grad_()))
 
 
-main()
+if __name__ == "__main__":
+    main()
