@@ -19,6 +19,8 @@ struct Benchmark {
 
 const Benchmark kBenchmarks[] = {
     {"layer", "the fused layer next to BatchNorm2d + ReLU", qact::bench::layer},
+    {"inference", "the layer in its running context next to BatchNorm2d + ReLU in eval()",
+     qact::bench::inference},
 #ifdef QACT_USES_CUDA
     {"cuda", "the fused layer on a GPU, where there is one", qact::bench::layer_cuda},
 #endif

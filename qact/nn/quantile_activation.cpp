@@ -10,6 +10,7 @@
 
 #include "qact/core/context.h"
 #include "qact/nn/channel_statistics.h"
+#include "qact/nn/running_quantiles.h"
 #include "qact/ops/checks.h"
 #include "qact/ops/context.h"
 #include "qact/ops/layer_track.h"
@@ -66,6 +67,7 @@ QuantileActivationImpl::QuantileActivationImpl(QuantileActivationOptions options
 }
 
 void QuantileActivationImpl::reset() {
+  running_quantiles_ = std::make_shared<RunningQuantiles>();
   const int64_t channels = options.num_features();
   if (options.norm_in()) {
     if (options.affine_in()) {
@@ -214,8 +216,7 @@ torch::Tensor QuantileActivationImpl::in_batch_fused(const torch::Tensor& x, con
 }
 
 torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const Call& call) {
-  const torch::Tensor quantiles =
-      ops::context_quantiles(context, options.levels(), options.bound(), options.positive_share());
+  const torch::Tensor quantiles = running_quantiles_->get(context, quantile());
   std::optional<torch::Tensor> scale, shift, out_scale, out_shift;
   if (options.norm_in()) {
     const Scaled in(running_mean_in, running_var_in, weight_in, bias_in, options.eps());

@@ -4,6 +4,7 @@
 #include <torch/nn/cloneable.h>
 #include <torch/nn/pimpl.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -35,6 +36,8 @@ struct QuantileActivationOptions {
   TORCH_ARG(ContextMode, context_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
 };
+
+class RunningQuantiles;
 
 // A layer's forward pass, as torch's profiler and other observers of operators are told of it.
 inline constexpr const char* kRecordedName = "qact::QuantileActivation";
@@ -82,6 +85,8 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   double momentum_of_next() const;
   double next_momentum();
   void update_context(const torch::Tensor& batch, double momentum, double values);
+
+  std::shared_ptr<RunningQuantiles> running_quantiles_;
 };
 TORCH_MODULE(QuantileActivation);
 

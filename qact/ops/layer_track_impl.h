@@ -22,6 +22,10 @@ void layer_track_entry(at::Tensor& mean_in, at::Tensor& var_in, at::Tensor& mean
   const LayerUpdate update = {stats, batch, momentum, n, values};
   check_layer_track(running, update);
   kernel(running, update);
+  // Who depends on these is told that they have changed, as torch's own operators tell.
+  for (const at::Tensor* written : {&mean_in, &var_in, &mean_out, &var_out, &context, &batches}) {
+    if (!written->is_inference()) written->unsafeGetTensorImpl()->bump_version();
+  }
 }
 
 }  // namespace qact::ops

@@ -72,6 +72,47 @@ TEST(Apply, EqualsPlainLoops) {
   }
 }
 
+// Up to 127 quantiles are searched in registers, more in memory; tails of every length.
+TEST(Apply, EqualsPlainLoopsForAnyNumberOfLevels) {
+  for (const int levels : {2, 3, 4, 31, 32, 100, 126, 127, 128, 129, 255, 256, 1000}) {
+    for (const int64_t spatial : {1, 15, 16, 17, 50}) {
+      SCOPED_TRACE(levels);
+      Tensor x = filled({7, 3, spatial}, Distribution::normal, 131, DType::f32, Layout::contiguous);
+      Tensor grad_y =
+          filled({7, 3, spatial}, Distribution::normal, 132, DType::f32, Layout::contiguous);
+      check(x, grad_y, levels, Layout::contiguous, precision(DType::f32));
+    }
+  }
+}
+
+// Every value at a quantile, just below and just above it, in float32: no slack.
+TEST(Apply, CountsAQuantileThatIsMetExactly) {
+  for (const int levels : {5, 100, 127, 128, 200}) {
+    std::vector<double> q, values, expected;
+    for (int j = 0; j < levels; ++j) q.push_back(static_cast<float>(-3 + 6.0 * (j / 2) / levels));
+    const float infinity = std::numeric_limits<float>::infinity();
+    for (const double v : q) {
+      for (const float z : {std::nextafter(static_cast<float>(v), -infinity), static_cast<float>(v),
+                            std::nextafter(static_cast<float>(v), infinity)}) {
+        values.push_back(z);
+        const auto level = std::upper_bound(q.begin(), q.end(), static_cast<double>(z)) - q.begin();
+        expected.push_back(static_cast<float>(static_cast<double>(level) / levels));
+      }
+    }
+    const int64_t n = static_cast<int64_t>(values.size());
+    Tensor x({n, 1, 1}, DType::f32), y({n, 1, 1}, DType::f32);
+    x.set(0, values);
+    QuantileApply call;
+    call.levels = levels;
+    call.shape = x.shape();
+    call.x = x.view();
+    call.y = y.view();
+    call.quantiles = q.data();
+    quantile_apply(call, threads(1));
+    EXPECT_EQ(y.get(0), expected) << levels;
+  }
+}
+
 TEST(Apply, RanksExtremesAndPassesNanOn) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> q = {-1, 0, 2};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
 #include <limits>
 #include <sstream>
 
@@ -298,6 +299,56 @@ TEST(QuantileActivation, RankTellsApartWhatTies) {
   }
   EXPECT_EQ(message_of([] { QuantileActivation(1)->rank(torch::randn({3, 1})); }),
             "[QuantileActivation] expected norm_out to be off for rank()");
+}
+
+// Quantiles of the running context are computed once: every way of changing it must be noticed.
+TEST(QuantileActivation, TrackedSeesEveryChangeOfTheContext) {
+  torch::manual_seed(8);
+  QuantileActivation layer(2);
+  const torch::Tensor x = torch::randn({40, 2, 3, 3});
+  const auto tracked = [&] {
+    layer->eval();
+    return layer->forward(x);
+  };
+  const auto fresh = [&] {  // the same state in a layer that has computed nothing yet
+    QuantileActivation other(2);
+    other->options = layer->options;
+    torch::NoGradGuard no_grad;
+    for (const auto& item : layer->named_parameters()) {
+      other->named_parameters()[item.key()].copy_(item.value());
+    }
+    for (const auto& item : layer->named_buffers()) {
+      other->named_buffers()[item.key()].copy_(item.value());
+    }
+    other->eval();
+    return other->forward(x);
+  };
+  const std::vector<std::function<void()>> changes = {
+      [] {},
+      [&] {
+        layer->train();
+        layer->forward(x * x);
+      },
+      [&] { layer->context.copy_(ops::context_build(x.abs())); },
+      [&] { layer->context.set_data(ops::context_build(x - 2)); },
+      [&] { layer->context.set_data(ops::context_build(x + 2)); },
+      [&] { layer->reset_running_stats(); },
+      [&] { layer->options.levels(20); },
+      [&] { layer->options.positive_share(0.8); },
+      [&] { layer->options.bound(2); },
+      [&] {
+        layer->options.context_mode(ContextMode::stream);
+        layer->forward(x * 3);
+        layer->options.context_mode(ContextMode::tracked);
+      },
+      [&] { layer->to(torch::kDouble), layer->to(torch::kFloat); },
+  };
+  torch::Tensor last;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    tracked();
+    changes[i]();
+    EXPECT_TRUE(torch::equal(tracked(), fresh())) << "change " << i;
+  }
 }
 
 TEST(QuantileActivation, RefusesWhatItCannotUse) {

@@ -1,4 +1,5 @@
-// Values from outside a context, on CPU: levels by search among its quantiles.
+// Values from outside a context, on the CPU: levels by search among its quantiles.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -17,9 +18,9 @@ using namespace cpu;
 // A channel's quantiles as the kernels search them.
 template <class Real>
 void load_thresholds(const double* quantiles, int levels, std::vector<Real>& thresholds) {
-  size_t size = 1;
+  size_t size = kShortTable;
   while (size - 1 < static_cast<size_t>(levels)) size *= 2;
-  thresholds.assign(size - 1, std::numeric_limits<Real>::infinity());
+  thresholds.assign(size, std::numeric_limits<Real>::infinity());
   for (int j = 0; j < levels; ++j) thresholds[j] = static_cast<Real>(quantiles[j]);
   if (QACT_MUTANT("apply_less"))
     for (Real& q : thresholds) q = std::nextafter(q, std::numeric_limits<Real>::infinity());
@@ -47,31 +48,56 @@ Affine<Real> affine_of(const ChannelVector& scale, const ChannelVector& shift, i
   return {Real{0}, static_cast<Real>(scale.at(c, 1.0)), static_cast<Real>(shift.at(c, 0.0))};
 }
 
+// A channel's quantiles, and what its levels become.
+template <class Real>
+struct ApplyChannel {
+  Affine<Real> map;
+  std::vector<Real> thresholds, outputs;
+
+  ApplyChannel(const QuantileApply& call, int64_t c)
+      : map(affine_of<Real>(call.scale, call.shift, c)) {
+    load_thresholds(call.quantiles + c * call.levels, call.levels, thresholds);
+    outputs.assign(std::max(call.levels + 1, kShortTable), Real{0});
+    const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
+    for (int k = 0; k <= call.levels; ++k) {
+      outputs[k] = static_cast<Real>(static_cast<double>(k) / call.levels * out_scale + out_shift);
+    }
+  }
+};
+
+// The level as a fraction between its two quantiles.
+template <class Real>
+void apply_unquantised(const QuantileApply& call, int64_t c, const ApplyChannel<Real>& channel,
+                       const TensorKernels<Real>& kernels, const Real* x, int64_t size, Real* y) {
+  std::vector<Real> z(size + kLanes<Real>);
+  std::vector<int32_t> level(size + kLanes<Real>);
+  kernels.affine(x, size, channel.map, z.data());
+  kernels.search(z.data(), size, channel.thresholds.data(), call.levels, level.data());
+  const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
+  for (int64_t i = 0; i < size; ++i) {
+    const double u = unquantised(z[i], level[i], channel.thresholds, call.levels);
+    y[i] = std::isnan(z[i]) ? z[i] : static_cast<Real>(u * out_scale + out_shift);
+  }
+}
+
 template <class Real>
 void apply_group(const QuantileApply& call, const TilePlan& plan,
                  const TensorKernels<Real>& kernels, Strips<Real>& x, Strips<Real>& y,
                  int64_t group) {
-  std::vector<std::vector<Real>> thresholds(plan.channels_of(group));
-  std::vector<Real> z(plan.length + kLanes<Real>);
-  std::vector<int32_t> level(plan.length + kLanes<Real>);
   const int64_t first = plan.first_channel(group);
-  for (size_t g = 0; g < thresholds.size(); ++g) {
-    load_thresholds(call.quantiles + (first + static_cast<int64_t>(g)) * call.levels, call.levels,
-                    thresholds[g]);
-  }
+  std::vector<ApplyChannel<Real>> channels;
+  for (int64_t g = 0; g < plan.channels_of(group); ++g) channels.emplace_back(call, first + g);
   for (int64_t tile = 0; tile < plan.tiles; ++tile) {
     const int64_t size = plan.size(tile);
     for (int64_t g = 0; g < plan.channels_of(group); ++g) {
-      const int64_t c = first + g;
-      kernels.affine(x.load(group, tile, g), size, affine_of<Real>(call.scale, call.shift, c),
-                     z.data());
-      kernels.search(z.data(), size, thresholds[g].data(), call.levels, level.data());
-      const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
+      const ApplyChannel<Real>& channel = channels[g];
+      const Real* in = x.load(group, tile, g);
       Real* out = y.open(group, tile, g);
-      for (int64_t i = 0; i < size; ++i) {
-        const double u = call.quantised ? static_cast<double>(level[i]) / call.levels
-                                        : unquantised(z[i], level[i], thresholds[g], call.levels);
-        out[i] = std::isnan(z[i]) ? z[i] : static_cast<Real>(u * out_scale + out_shift);
+      if (call.quantised) {
+        kernels.apply(in, size, channel.map,
+                      {channel.thresholds.data(), call.levels, channel.outputs.data()}, out);
+      } else {
+        apply_unquantised(call, first + g, channel, kernels, in, size, out);
       }
     }
     y.store(group, tile);

@@ -10,9 +10,9 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>, find_bins<Real>,
-    count_bins<Real>, plain_bins<Real>, layer_output<Real>, search<Real>, ranks<Real>,
-    grad_sums<Real>,  grad_apply<Real>, grad_output<Real>,
+    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>,      find_bins<Real>,
+    count_bins<Real>, plain_bins<Real>, layer_output<Real>, search<Real>,      apply<Real>,
+    ranks<Real>,      grad_sums<Real>,  grad_apply<Real>,   grad_output<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;

@@ -111,6 +111,16 @@ struct GradMap {
   Real dy_scale, k_scale, shift, d_scale, d_shift, centre;
 };
 
+// What values become that are ranked by given quantiles. Both tables have kShortTable readable
+// entries or more.
+inline constexpr int32_t kShortTable = 128;
+template <class Real>
+struct ApplyTable {
+  const Real* thresholds;  // `count` sorted ones, padded with +infinity as for search()
+  int32_t count;
+  const Real* outputs;  // of levels 0 to count
+};
+
 // Over strips: contiguous values of one channel.
 template <class Real>
 struct TensorKernels {
@@ -137,6 +147,9 @@ struct TensorKernels {
   // level = the number of thresholds <= z among `count` sorted ones, which are padded
   // with +infinity to the next power of two less one.
   void (*search)(const Real* z, int64_t n, const Real* thresholds, int32_t count, int32_t* level);
+  // y = outputs[level of z], z = map(x); NaN where z is.
+  void (*apply)(const Real* x, int64_t n, const Affine<Real>& map, const ApplyTable<Real>& table,
+                Real* y);
   // rank[i] = the number of j with z[j] <= z[i]: quadratic, and the fastest for few.
   void (*ranks)(const Real* z, int32_t n, int32_t* rank);
 
