@@ -9,6 +9,6 @@ def test_examples_run(root, library, tmp_path):
     examples = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
     assert examples
     (tmp_path / "build").mkdir()
-    (tmp_path / "build" / "libqact.so").symlink_to(library)
+    (tmp_path / "build" / "libqact_ops.so").symlink_to(library)
     for example in examples:
         subprocess.run([sys.executable, "-c", example], cwd=tmp_path, check=True)
