@@ -174,18 +174,24 @@ def declares_functions(text):
 def check_headers(tree):
     """A source includes the header of its name, or one that its row says it is declared in. A
     header that declares functions is one of the two."""
-    declaring = {header for row in tree.rows for header in row.declared_in}
+    declaring = {header: row for row in tree.rows for header in row.declared_in}
+    needed = set()
     for file in tree.code("qact"):
         if file.endswith(SOURCES) and stem(file) != "cuda_missing":  # stands in for cuda/
-            row = tree.row_of(file)
-            headers = own_headers(tree, file) or (row.declared_in if row else [])
-            if not set(headers) & reached(tree, file):
+            row, headers = tree.row_of(file), set(own_headers(tree, file))
+            if not headers and row:
+                headers = set(row.declared_in)
+                needed |= headers
+            if not headers & reached(tree, file):
                 yield f"{file}:1: expected an include of the header that declares it, found none"
+    for header in sorted(declaring.keys() - needed):
+        yield (f"{MAP}:{declaring[header].line}: expected sources that {header} alone declares, "
+               "found none")
     owned = {header for file in tree.code("qact") if file.endswith(SOURCES)
              for header in own_headers(tree, file)}
     owned |= {f"{folder_of(own)}/{stem(own)}_impl.h" for own in owned}  # shared by its backends
     for file in tree.code("qact"):
-        if file.endswith(HEADERS) and file not in owned | declaring:
+        if file.endswith(HEADERS) and file not in owned | declaring.keys():
             if declares_functions(tree.text(file)):
                 yield f"{file}:1: expected a source of the same name, found none"
 

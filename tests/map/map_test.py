@@ -139,6 +139,12 @@ class Broken(unittest.TestCase):
         self.assert_named("qact/data/mnist.cpp:1: expected an include of the header that declares "
                           "it, found none")
 
+    def test_a_header_that_declares_no_source_alone(self):
+        (self.root / "qact/data/mnist.cpp").unlink()
+        self.assert_named("HACKING.md:5: expected an include from base in qact/data, found none",
+                          "HACKING.md:5: expected sources that qact/data/sets.h alone declares, "
+                          "found none")
+
     def test_a_header_whose_functions_no_source_defines(self):
         (self.root / "qact/base/parallel.cpp").unlink()
         self.assert_named("qact/base/parallel.h:1: expected a source of the same name, found none")
