@@ -16,7 +16,7 @@ enum class Stream : uint64_t {
   holdout,          // which training images are held out
   order,            // of an epoch's images: epoch
   augmentation,     // crop and flip: epoch, image
-  augmix,           // epoch, image, view
+  augmix,           // epoch, image, 0
   loss,             // triplets, watershed seeds: batch, counted through the run
   validation_loss,  // the same: batch of the validation
   classifiers,      // on the embeddings: seeds torch's generator

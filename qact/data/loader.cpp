@@ -16,9 +16,6 @@ Loader::Loader(Split split, LoaderOptions options, std::vector<BatchSlot> slots)
     fail("loader", "expected a batch of 1 or more, got ", options_.batch_size);
   }
   if (slots_.empty()) fail("loader", "expected a slot or more, got none");
-  if (options_.views != 1 && options_.views != 3) {
-    fail("loader", "expected 1 or 3 views, got ", options_.views);
-  }
   if (options_.even && options_.drop_last) {
     fail("loader", "expected even batches or whole ones, got both");
   }
@@ -124,25 +121,22 @@ void Loader::fill(int64_t batch, BatchSlot* slot) const {
   const int64_t values = split_.size.values();
   for (int64_t i = 0; i < slot->count; ++i) {
     slot->labels[i] = split_.labels[order_[first + i]];
-    for (int view = 0; view < options_.views; ++view) {
-      write_image(order_[first + i], view, slot->images + (view * slot->count + i) * values);
-    }
+    write_image(order_[first + i], slot->images + i * values);
   }
 }
 
-// The randomness of an image: of (seed, epoch, image, view) alone. The views share their crop
-// and flip, and the first of three is clean.
-void Loader::write_image(int64_t index, int view, float* out) const {
+// What is drawn depends on the seed, the epoch and the image's index alone.
+void Loader::write_image(int64_t index, float* out) const {
   base::Random random(options_.seed, base::Stream::augmentation, epoch_, index);
   const Augmentation& how = options_.augmentation;
   const CropFlip placement = draw_placement(how, &random);
   const uint8_t* pixels = split_.image(index);
-  if (!how.mix || (options_.views > 1 && view == 0)) {
+  if (!how.mix) {
     write_normalised(pixels, split_.size, placement, normalised_, out);
     return;
   }
-  base::Random of_view(options_.seed, base::Stream::augmix, epoch_, index, view);
-  const auto chains = augmix(place(pixels, split_.size, placement), how.augmix, &of_view);
+  base::Random mixing(options_.seed, base::Stream::augmix, epoch_, index, 0);
+  const auto chains = augmix(place(pixels, split_.size, placement), how.augmix, &mixing);
   write_mixed(chains, normalised_, out);
 }
 

@@ -31,16 +31,13 @@ struct LoaderOptions {
   uint64_t seed = 0;
   Augmentation augmentation = {};
   Moments normalisation = {};
-  // With AugMix, 3 makes the clean view and two augmented ones, for its consistency loss.
-  int views = 1;
 };
 
-// Memory of the caller's (pinned, where a GPU wants it), with room for `batch_size` labels
-// and views x `batch_size` images; filled view by view, each image planes first (NCHW).
+// A buffer of the caller's (pinned, for a GPU) for `batch_size` images (NCHW) and labels.
 struct BatchSlot {
   float* images = nullptr;
   int64_t* labels = nullptr;
-  int64_t count = 0;  // images in each view
+  int64_t count = 0;  // images in the batch
 };
 
 class Loader {
@@ -69,7 +66,7 @@ class Loader {
   void work();
   void stop();
   void fill(int64_t batch, BatchSlot* slot) const;
-  void write_image(int64_t index, int view, float* out) const;
+  void write_image(int64_t index, float* out) const;
 
   const Split split_;
   const LoaderOptions options_;

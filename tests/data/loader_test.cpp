@@ -26,7 +26,7 @@ struct Epochs {
 };
 
 Epochs run_epochs(const Split& split, const LoaderOptions& options, int slots, int epochs = 2) {
-  const int64_t room = options.batch_size * options.views * split.size.values();
+  const int64_t room = options.batch_size * split.size.values();
   std::vector<float> images(slots * room);
   std::vector<int64_t> labels(slots * options.batch_size);
   std::vector<BatchSlot> memory;
@@ -41,7 +41,7 @@ Epochs run_epochs(const Split& split, const LoaderOptions& options, int slots, i
     while (const BatchSlot* batch = loader.next()) {
       out.counts.push_back(batch->count);
       out.images.insert(out.images.end(), batch->images,
-                        batch->images + options.views * batch->count * split.size.values());
+                        batch->images + batch->count * split.size.values());
       out.labels.insert(out.labels.end(), batch->labels, batch->labels + batch->count);
       ++batches;
     }
@@ -77,7 +77,6 @@ TEST(Loader, GivesTheSameBatchesForAnyNumberOfWorkers) {
   options.seed = 5;
   for (const bool mix : {false, true}) {
     options.augmentation = {.pad = 2, .flip = true, .mix = mix};
-    options.views = mix ? 3 : 1;
     options.workers = 0;
     const Epochs expected = run_epochs(split, options, 1);
     for (const int workers : {1, 2, 5}) {
@@ -178,7 +177,6 @@ TEST(Loader, Refuses) {
   };
   EXPECT_TRUE(contains(message({.batch_size = 0}, slots), "1 or more, got 0"));
   EXPECT_TRUE(contains(message({}, {}), "got none"));
-  EXPECT_TRUE(contains(message({.views = 2}, slots), "got 2"));
   EXPECT_TRUE(contains(message({.drop_last = true, .even = true}, slots), "got both"));
   EXPECT_TRUE(contains(message({.normalisation = {{0.5}, {0.5}}}, slots), "3 channels, got 1"));
 }
