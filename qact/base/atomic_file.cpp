@@ -6,17 +6,19 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "qact/base/fail.h"
+#include "qact/base/regular_file.h"
+
 namespace qact::base {
 namespace {
 
-[[noreturn]] void fail(const char* expected, const std::filesystem::path& path) {
-  throw std::runtime_error("[atomic_file] expected to " + std::string(expected) + " " +
-                           path.string() + ", got: " + std::generic_category().message(errno));
+[[noreturn]] void fail_with_errno(const char* expected, const std::filesystem::path& path) {
+  const std::string reason = std::generic_category().message(errno);
+  fail("atomic_file", "expected to ", expected, " ", path.string(), ", got: ", reason);
 }
 
 // Temporary files are private; a finished one is as open as the umask allows.
@@ -26,31 +28,12 @@ mode_t usual_mode() {
   return 0666 & ~mask;
 }
 
-const char* name_of(std::filesystem::file_type type) {
-  using enum std::filesystem::file_type;
-  switch (type) {
-    case directory:
-      return "a folder";
-    case symlink:
-      return "a symbolic link";
-    case block:
-    case character:
-      return "a device";
-    case fifo:
-      return "a FIFO";
-    case socket:
-      return "a socket";
-    default:
-      return "something else";
-  }
-}
-
-// A rename would put a file in the place of a device, too.
+// A rename would replace even a device.
 void check_replaceable(const std::filesystem::path& path, std::filesystem::file_type type) {
   using enum std::filesystem::file_type;
   if (type == none || type == not_found || type == regular) return;
-  throw std::runtime_error("[atomic_file] expected a regular file to replace, got " +
-                           std::string(name_of(type)) + " (" + path.string() + ")");
+  fail("atomic_file", "expected a regular file to replace, got ", file_type_name(type), " (",
+       path.string(), ")");
 }
 
 void check_replaceable(const std::filesystem::path& path) {
@@ -60,11 +43,11 @@ void check_replaceable(const std::filesystem::path& path) {
 
 void sync_folder(const std::filesystem::path& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) fail("open the folder", folder);
+  if (file < 0) fail_with_errno("open the folder", folder);
   const int failed = fsync(file);
   close(file);
   // Some file systems cannot sync a folder and say so with EINVAL.
-  if (failed && errno != EINVAL) fail("sync the folder", folder);
+  if (failed && errno != EINVAL) fail_with_errno("sync the folder", folder);
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
@@ -73,8 +56,8 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 
 std::string entry_of(int file) { return "/proc/self/fd/" + std::to_string(file); }
 
-// A file that is gone with the process until it is given a name; -1 where the file system has no
-// such files.
+// A file without a name (O_TMPFILE), which vanishes with the process unless it is linked to one. -1
+// where the file system has no such files.
 int open_unnamed(const std::filesystem::path& folder) {
   const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (file < 0 || access(entry_of(file).c_str(), F_OK) == 0) return file;
@@ -82,16 +65,16 @@ int open_unnamed(const std::filesystem::path& folder) {
   return -1;
 }
 
-// Nobody else's files are called so.
+// Part of every temporary file's name, and of no other file's.
 constexpr std::string_view kMark = ".qact-partial-";
 
-std::string temporary_start(const std::filesystem::path& path) {
+std::string temporary_prefix(const std::filesystem::path& path) {
   return (folder_of(path) / ("." + path.filename().string())).string() + std::string(kMark);
 }
 
-// Temporary files of `path` that no process holds any more: their writers were killed.
+// Removes temporary files of `path` whose writers were killed: no process holds their lock.
 void remove_abandoned(const std::filesystem::path& path) {
-  const std::string start = std::filesystem::path(temporary_start(path)).filename().string();
+  const std::string start = std::filesystem::path(temporary_prefix(path)).filename().string();
   std::error_code ignored;
   for (std::filesystem::directory_iterator it(folder_of(path), ignored), end; !ignored && it != end;
        it.increment(ignored)) {
@@ -106,14 +89,14 @@ void remove_abandoned(const std::filesystem::path& path) {
 }  // namespace
 
 std::filesystem::path destination(std::filesystem::path path) {
-  if (path.empty()) throw std::runtime_error("[atomic_file] expected the path of a file, got ''");
-  constexpr int kMostLinks = 40;  // as Linux
+  if (path.empty()) fail("atomic_file", "expected the path of a file, got ''");
+  constexpr int kMaxLinks = 40;  // as Linux
   std::error_code ignored;
   const std::filesystem::path given = path;
   for (int links = 0; std::filesystem::is_symlink(path, ignored); ++links) {
-    if (links == kMostLinks) {
+    if (links == kMaxLinks) {
       errno = ELOOP;
-      fail("follow the links of", path);
+      fail_with_errno("follow the links of", path);
     }
     path = path.parent_path() / std::filesystem::read_symlink(path);
   }
@@ -127,12 +110,12 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(destination(pa
   file_ = open_unnamed(folder_of(path_));
   if (file_ < 0) {
     remove_abandoned(path_);
-    std::string name = temporary_start(path_) + "XXXXXX";
+    std::string name = temporary_prefix(path_) + "XXXXXX";
     file_ = mkostemp(name.data(), O_CLOEXEC);
-    if (file_ < 0) fail("create a file beside", path_);
+    if (file_ < 0) fail_with_errno("create a file beside", path_);
     temporary_ = name;
   }
-  flock(file_, LOCK_EX | LOCK_NB);  // until it is closed: so it is not abandoned
+  flock(file_, LOCK_EX | LOCK_NB);  // held until close(): remove_abandoned() leaves it alone
 }
 
 AtomicFile::~AtomicFile() {
@@ -144,24 +127,24 @@ void AtomicFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path_);
+    if (written < 0) fail_with_errno("write", path_);
     bytes.remove_prefix(static_cast<size_t>(written));
   }
 }
 
 void AtomicFile::commit() {
-  if (fchmod(file_, usual_mode()) != 0) fail("set the mode of", path_);
-  if (fsync(file_) != 0) fail("sync", path_);
+  if (fchmod(file_, usual_mode()) != 0) fail_with_errno("set the mode of", path_);
+  if (fsync(file_) != 0) fail_with_errno("sync", path_);
   if (temporary_.empty() && link_as(path_)) return sync_folder(folder_of(path_));
   check_replaceable(path_);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to", path_);
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_with_errno("rename to", path_);
   temporary_.clear();
   close();
   sync_folder(folder_of(path_));
 }
 
-// Gives the file without a name the name `path`; where that is taken, one to be renamed to it, and
-// returns false.
+// Links the unnamed file to `path`. Where that name is taken, links it to a temporary name instead,
+// to be renamed, and returns false.
 bool AtomicFile::link_as(const std::filesystem::path& path) {
   const std::string open_file = entry_of(file_);
   const auto link = [&](const std::string& name) {
@@ -171,15 +154,15 @@ bool AtomicFile::link_as(const std::filesystem::path& path) {
     close();
     return true;
   }
-  if (errno != EEXIST) fail("name", path);
+  if (errno != EEXIST) fail_with_errno("name", path);
   remove_abandoned(path);
   // Another machine may have a process of the same number.
-  constexpr int kMost = 100;
-  const std::string start = temporary_start(path) + std::to_string(getpid()) + "-";
+  constexpr int kMaxNames = 100;
+  const std::string start = temporary_prefix(path) + std::to_string(getpid()) + "-";
   for (int i = 0; !link(temporary_ = start + std::to_string(i)); ++i) {
-    if (errno == EEXIST && i < kMost) continue;
+    if (errno == EEXIST && i < kMaxNames) continue;
     temporary_.clear();
-    fail("create a file beside", path);
+    fail_with_errno("create a file beside", path);
   }
   return false;
 }
@@ -187,7 +170,7 @@ bool AtomicFile::link_as(const std::filesystem::path& path) {
 void AtomicFile::close() {
   const int file = file_;
   file_ = -1;
-  if (::close(file) != 0) fail("close", path_);
+  if (::close(file) != 0) fail_with_errno("close", path_);
 }
 
 void write_atomically(const std::filesystem::path& path, std::string_view contents) {

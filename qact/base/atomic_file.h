@@ -1,6 +1,7 @@
-// Files that are either whole or not there: written without a name in the same folder, synced,
-// linked or renamed to their place, and the folder synced. A process that is killed leaves nothing;
-// where the file system has no files without names, a hidden one that the next writer removes.
+// Atomic writes: a file is replaced as a whole or not at all. The new content goes to an unnamed
+// file (O_TMPFILE) in the same folder, which is synced, then linked or renamed to its place; then
+// the folder is synced. A killed process leaves nothing behind; where the file system has no
+// unnamed files it leaves a hidden one, which the next writer removes.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +9,14 @@
 
 namespace qact::base {
 
-// Where a file of this name is written: at the end of symbolic links. Throws where there is
-// something that is not a regular file.
+// The path that a write to `path` replaces: symbolic links are followed. Throws where that is not a
+// regular file.
 std::filesystem::path destination(std::filesystem::path path);
 
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
-  // Without commit() what was written is gone and the old file, if any, stays.
+  // Without commit() the new content is discarded and an old file stays.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -1,4 +1,4 @@
-// One way to refuse: `[where] expected X, got Y`.
+// Throws std::runtime_error with a message of the form `[where] expected X, got Y`.
 #pragma once
 
 #include <sstream>

@@ -37,8 +37,8 @@ void run_jobs(int64_t jobs, int threads, int64_t units, const Progress& progress
   {
     std::unique_lock held(lock);
     while (!ended.wait_for(held, std::chrono::milliseconds(100), [&] { return running == 0; })) {
-      const double share = static_cast<double>(work.done) / static_cast<double>(units);
-      if (progress && !progress(std::min(share, 1.0))) work.stopped = true;
+      const double fraction = static_cast<double>(work.done) / static_cast<double>(units);
+      if (progress && !progress(std::min(fraction, 1.0))) work.stopped = true;
     }
   }
   workers.clear();  // joins

@@ -1,4 +1,4 @@
-// Independent jobs on a few threads, with progress told to the caller.
+// Independent jobs on a pool of threads, with progress reports to the caller.
 #pragma once
 
 #include <atomic>
@@ -6,18 +6,16 @@
 #include <functional>
 #include <stdexcept>
 
-namespace qact::base {
+#include "qact/base/progress.h"
 
-// Told the share of the work done, about ten times a second and at the end, always on the
-// calling thread. Returning false stops the run.
-using Progress = std::function<bool(double share)>;
+namespace qact::base {
 
 struct Interrupted : std::runtime_error {
   Interrupted()
       : std::runtime_error("interrupted: nothing was written, and the same command starts anew") {}
 };
 
-// What a job reports to.
+// Counts the work done by all jobs of a run.
 class Work {
  public:
   // Throws Interrupted once the run has been stopped.
@@ -30,9 +28,10 @@ class Work {
   std::atomic<bool> stopped = false;
 };
 
-// Calls job(i, work) for i in [0, jobs) on `threads` threads (0: one per core). Jobs advance by
-// `units` in all. The first exception stops the others and is thrown again here. Jobs that call
-// torch run inside an ops::SingleThreadGuard.
+// Calls job(i, work) for i in [0, jobs) on `threads` threads (0: one per core). The jobs together
+// advance `work` by `units`. `progress` is called about ten times a second and at the end. The
+// first exception stops the other jobs and is rethrown here. Jobs that call torch run inside an
+// ops::SingleThreadGuard.
 void run_jobs(int64_t jobs, int threads, int64_t units, const Progress& progress,
               const std::function<void(int64_t, Work&)>& job);
 

@@ -1,6 +1,7 @@
-// A parallel loop without torch, for work on images.
+// A parallel loop that needs no torch.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -11,9 +12,8 @@
 
 namespace qact::base {
 
-// Calls body(i) for each i in [0, count) on up to `threads` threads (0: one per core),
-// each taking the next `grain` indices when it is free. The first exception stops the
-// loop and is thrown again here.
+// Calls body(i) for each i in [0, count) on up to `threads` threads (0: one per core). A free
+// thread takes the next `grain` indices. The first exception stops the loop and is rethrown here.
 inline void parallel_for(int64_t count, int threads, int64_t grain,
                          const std::function<void(int64_t)>& body) {
   if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());

@@ -1,4 +1,4 @@
-// A small counter-based generator: the same numbers for the same seed, stream and indices.
+// A small random number generator. The same seed, stream and indices give the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,16 @@
 
 namespace qact::base {
 
-// All that the library leaves to chance. Whatever the seeds and the indices, no two uses draw the
-// same numbers: a new use is a new line, before `count`.
+// One stream for each use of random numbers in the library, so that no two uses draw the same
+// numbers, whatever the seeds and indices. A new use is a new line before `count`. Comments name
+// the indices.
 enum class Stream : uint64_t {
   toy_weights,
   toy_training,
   toy_test,
   toy_illustration,
-  holdout,          // which training images are held out
-  order,            // of an epoch's images: epoch
+  holdout,          // training images held out for validation
+  order,            // shuffling: epoch
   augmentation,     // crop and flip: epoch, image
   augmix,           // epoch, image, 0
   loss,             // triplets, watershed seeds: batch, counted through the run
@@ -25,7 +26,7 @@ enum class Stream : uint64_t {
   count
 };
 
-// The corruptions' own, by name and severity: image.
+// A stream for each corruption and severity. Index: image.
 constexpr Stream corruption_stream(std::string_view name, int severity) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
@@ -34,7 +35,7 @@ constexpr Stream corruption_stream(std::string_view name, int severity) {
 
 class Random {
  public:
-  // A use of the library's has its stream, and says which of many (an epoch, an image) it is.
+  // `indices` say which of many uses of the stream this is: an epoch, an image.
   template <class... Index>
   Random(uint64_t seed, Stream stream, Index... indices)
       : Random(seed, static_cast<uint64_t>(stream)) {
@@ -49,7 +50,7 @@ class Random {
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1.0p-53; }
 
  private:
-  // The golden ratio's fraction, and the finaliser of splitmix64.
+  // splitmix64: the golden ratio's fraction, and the finaliser below.
   static constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
   static uint64_t mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

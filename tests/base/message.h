@@ -1,4 +1,4 @@
-// What a call that must fail says.
+// The message of a call that must throw.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +8,8 @@
 
 namespace qact {
 
+inline const std::string kNothingThrown = "nothing was thrown";
+
 template <class Call>
 std::string message_of(Call call) {
   try {
@@ -15,11 +17,15 @@ std::string message_of(Call call) {
   } catch (const std::exception& error) {
     return error.what();
   }
-  return "nothing was thrown";
+  return kNothingThrown;
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 inline void expect_in(const std::string& part, const std::string& message) {
-  EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, part)) << message;
 }
 
 }  // namespace qact

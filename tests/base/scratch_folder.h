@@ -1,4 +1,4 @@
-// A folder that lives as long as the test.
+// A temporary folder that lives as long as the test.
 #pragma once
 
 #include <cstdlib>
@@ -17,6 +17,8 @@ struct ScratchFolder {
   ~ScratchFolder() { std::filesystem::remove_all(path); }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::filesystem::path operator/(const std::string& name) const { return path / name; }
 
   std::filesystem::path path;
 };
