@@ -68,13 +68,14 @@ Input read_input(const CorruptCommand& command) {
     split = data::make_split(image.size, 1, std::move(image.pixels), {0});
   } else if (is_array(name)) {
     const data::Blob file = data::map_file(name);
-    split = command.labels.empty() ? data::naming(name, [&] { return data::npy_images(file); })
-                                   : data::read_npy_pair(name, command.labels, 0);
+    split = command.labels.empty()
+                ? data::with_file_name(name, [&] { return data::npy_images(file); })
+                : data::read_npy_pair(name, command.labels, 0);
   } else {
-    const data::Opened opened = data::open_dataset(name, data::data_folder(command.data_dir));
-    split =
-        opened.read({.part = command.split == "train" ? data::Part::kTrain : data::Part::kTest});
-    name = opened.dataset.name;
+    const data::Dataset opened = data::open_dataset(name, data::data_folder(command.data_dir));
+    split = opened.read(
+        {.split = command.split == "train" ? data::SplitName::train : data::SplitName::test});
+    name = opened.info.name;
     input.images.class_names = class_folders(opened.folder, split.classes);
     input.folders = !input.images.class_names.empty();
   }

@@ -15,28 +15,28 @@
 namespace qact::cli {
 namespace {
 
-using data::Dataset;
+using data::DatasetInfo;
 using json = nlohmann::ordered_json;
 
 struct DataCommand {
   std::vector<std::string> names;
   std::string data_dir;
   bool json = false;
-  data::Fit fit;
+  data::Preprocessing fit;
 };
 
-std::string state(const Dataset& dataset, const std::filesystem::path& folder) {
+std::string state(const DatasetInfo& dataset, const std::filesystem::path& folder) {
   if (dataset.embedded) return "built in";
   return data::is_present(dataset, folder) ? "here" : "can be fetched";
 }
 
-json describe(const Dataset& dataset, const std::filesystem::path& folder) {
+json describe(const DatasetInfo& dataset, const std::filesystem::path& folder) {
   json sources = json::array();
   for (const data::Source& source : dataset.sources) {
     json sums = json::array();
     for (const data::Download& file : source.downloads) sums.push_back(file.digest);
     if (!source.digest.empty()) sums.push_back(source.digest);
-    sources.push_back({{"from", data::home_of(source)}, {"checksums", sums}});
+    sources.push_back({{"from", data::source_name(source)}, {"checksums", sums}});
   }
   return {{"name", dataset.name},
           {"title", dataset.title},
@@ -62,7 +62,7 @@ void list(const DataCommand& command) {
   const auto folder = data::data_folder(command.data_dir);
   json rows = json::array();
   report::Table table{{{"name"}, {"images", true}, {"size"}, {"classes", true}, {"state"}}, {}};
-  for (const Dataset& dataset : data::datasets()) {
+  for (const DatasetInfo& dataset : data::datasets()) {
     const json row = describe(dataset, folder);
     rows.push_back(row);
     const auto& [height, width, channels] = dataset.size;
@@ -76,7 +76,7 @@ void list(const DataCommand& command) {
     return;
   }
   print_table(table);
-  const std::string frost = data::frost_textures().name;
+  const std::string frost = data::frost_request().name;
   std::printf("\nThe folder of data is %s. The official textures of the corruption frost %s.\n",
               folder.c_str(),
               std::filesystem::is_directory(folder / frost)
@@ -86,7 +86,7 @@ void list(const DataCommand& command) {
 
 void fetch(const DataCommand& command) {
   const auto folder = data::data_folder(command.data_dir);
-  const data::Wanted frost = data::frost_textures();
+  const data::FetchRequest frost = data::frost_request();
   for (const std::string& name : command.names) {
     if (name != frost.name) check_use([&] { data::find_dataset(name); });
   }
@@ -128,8 +128,8 @@ void info(const DataCommand& command) {
   const std::string& name = command.names[0];
   check_dataset_name(name);
   const bool custom = name.find('/') != std::string::npos;
-  const Dataset dataset =
-      custom ? data::open_dataset(name, folder, command.fit).dataset : data::find_dataset(name);
+  const DatasetInfo dataset =
+      custom ? data::open_dataset(name, folder, command.fit).info : data::find_dataset(name);
   const json row = describe(dataset, folder);
   if (command.json) {
     std::printf("%s\n", row.dump(2).c_str());
@@ -156,7 +156,7 @@ void check(const DataCommand& command) {
   const auto opened =
       data::open_dataset(command.names[0], data::data_folder(command.data_dir), command.fit);
   json rows = json::array();
-  report::Table table{{{opened.dataset.name}, {"expected"}, {"found"}, {""}}, {}};
+  report::Table table{{{opened.info.name}, {"expected"}, {"found"}, {""}}, {}};
   int wrong = 0;
   for (const data::Finding& finding : data::check(opened)) {
     rows.push_back({{"what", finding.what},
@@ -168,12 +168,12 @@ void check(const DataCommand& command) {
     wrong += !finding.good;
   }
   if (command.json) {
-    std::printf("%s\n", json{{"dataset", opened.dataset.name}, {"findings", rows}}.dump(2).c_str());
+    std::printf("%s\n", json{{"dataset", opened.info.name}, {"findings", rows}}.dump(2).c_str());
   } else {
     print_table(table);
   }
   if (wrong > 0) {
-    throw std::runtime_error(opened.dataset.name + ": " + std::to_string(wrong) +
+    throw std::runtime_error(opened.info.name + ": " + std::to_string(wrong) +
                              " of the findings are not as expected");
   }
 }

@@ -15,7 +15,7 @@
 #include "qact/corrupt/corrupt.h"
 #include "qact/corrupt/sheet.h"
 #include "qact/data/dataset.h"
-#include "qact/image/codec.h"
+#include "qact/image/png.h"
 #include "qact/report/base64.h"
 #include "qact/report/means.h"
 #include "qact/report/page.h"
@@ -130,8 +130,8 @@ void add_commands(results::Rows& rows, const ReportCommand& command) {
 // One test image of the dataset under every corruption that its rows name.
 results::Row contact_sheet(const std::string& dataset, const std::vector<std::string>& corruptions,
                            const std::string& data_dir) {
-  const data::Opened opened = data::open_dataset(dataset, data::data_folder(data_dir));
-  const data::Split split = opened.read({.part = data::Part::kTest});
+  const data::Dataset opened = data::open_dataset(dataset, data::data_folder(data_dir));
+  const data::Split split = opened.read({.split = data::SplitName::test});
   image::Image image(split.size);
   std::copy_n(split.image(0), split.size.values(), image.pixels.begin());
   const image::Image sheet =

@@ -5,7 +5,7 @@
 
 #include "qact/corrupt/constants.h"
 #include "qact/corrupt/effects.h"
-#include "qact/image/codec.h"
+#include "qact/image/jpeg.h"
 
 namespace qact::corrupt {
 namespace {

@@ -14,7 +14,8 @@
 #include "qact/base/fail.h"
 #include "qact/base/parallel.h"
 #include "qact/corrupt/record.h"
-#include "qact/image/codec.h"
+#include "qact/image/jpeg.h"
+#include "qact/image/npy.h"
 
 namespace qact::corrupt {
 namespace {

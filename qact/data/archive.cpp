@@ -13,13 +13,19 @@ namespace {
 using base::fail;
 using Reader = std::unique_ptr<::archive, int (*)(::archive*)>;
 
-Reader open_archive(const fs::path& path) {
+constexpr size_t kBlock = 1 << 16;
+
+Reader zip_and_tar_reader() {
   Reader reader(archive_read_new(), archive_read_free);
   archive_read_support_filter_all(reader.get());
   archive_read_support_format_tar(reader.get());
   archive_read_support_format_zip(reader.get());
+  return reader;
+}
+
+Reader open_archive(const fs::path& path) {
+  Reader reader = zip_and_tar_reader();
   archive_read_support_format_ar(reader.get());
-  constexpr size_t kBlock = 1 << 16;
   if (archive_read_open_filename(reader.get(), path.c_str(), kBlock) != ARCHIVE_OK) {
     fail("unpack", "expected an archive, got ", path.string(), ": ",
          archive_error_string(reader.get()));
@@ -28,7 +34,7 @@ Reader open_archive(const fs::path& path) {
 }
 
 // The entry's path below `inside`, or empty where it lies elsewhere.
-fs::path wanted(const std::string& name, const std::string& inside) {
+fs::path path_inside(const std::string& name, const std::string& inside) {
   const std::string plain = name.starts_with("./") ? name.substr(2) : name;
   return plain.starts_with(inside) ? plain.substr(inside.size()) : "";
 }
@@ -72,14 +78,14 @@ void write_entry(::archive* reader, const fs::path& target, const fs::path& arch
 }  // namespace
 
 void unpack(const fs::path& archive, const fs::path& target, const std::string& inside,
-            int64_t most_bytes) {
+            int64_t max_bytes) {
   const Reader reader = open_archive(archive);
   fs::create_directories(target);
   ::archive_entry* entry = nullptr;
   int state = 0, files = 0;
   while ((state = archive_read_next_header(reader.get(), &entry)) == ARCHIVE_OK) {
     const char* name = archive_entry_pathname(entry);
-    const fs::path path = wanted(name ? name : "", inside);
+    const fs::path path = path_inside(name ? name : "", inside);
     if (path.empty()) continue;
     expect_safe(path, entry, archive);
     if (archive_entry_filetype(entry) == AE_IFDIR) {
@@ -87,7 +93,7 @@ void unpack(const fs::path& archive, const fs::path& target, const std::string& 
       continue;
     }
     fs::create_directories((target / path).parent_path());
-    write_entry(reader.get(), target / path, archive, &most_bytes);
+    write_entry(reader.get(), target / path, archive, &max_bytes);
     ++files;
   }
   if (state != ARCHIVE_EOF) {
@@ -97,12 +103,8 @@ void unpack(const fs::path& archive, const fs::path& target, const std::string& 
 }
 
 bool is_archive(const fs::path& path) {
-  const Reader reader(archive_read_new(), archive_read_free);
-  archive_read_support_filter_all(reader.get());
-  archive_read_support_format_tar(reader.get());
-  archive_read_support_format_zip(reader.get());
+  const Reader reader = zip_and_tar_reader();
   ::archive_entry* entry = nullptr;
-  constexpr size_t kBlock = 1 << 16;
   return archive_read_open_filename(reader.get(), path.c_str(), kBlock) == ARCHIVE_OK &&
          archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK;
 }

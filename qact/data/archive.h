@@ -1,4 +1,4 @@
-// Unpacking what came from elsewhere.
+// Unpacks downloaded archives, and refuses harmful ones.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace qact::data {
 
-// Unpacks zip, tar (gzip, xz, ...) and ar. Only what lies in the folder `inside` of the
-// archive is written, without that prefix. Refused: a path that leaves `target`, links and
-// devices among the wanted entries, and more than `most_bytes` in all.
+// Unpacks zip, tar (gzip, xz, ...) and ar. Only entries in the archive's folder `inside` are
+// written, without that prefix. Refused among them: paths that leave `target`, links, devices, and
+// more than `max_bytes` in all.
 void unpack(const fs::path& archive, const fs::path& target, const std::string& inside,
-            int64_t most_bytes);
+            int64_t max_bytes);
 
-// By its first bytes; a lone gzip file is none.
+// Zip or tar, by its first bytes. A single gzipped file is no archive.
 bool is_archive(const fs::path& path);
 
 }  // namespace qact::data

@@ -9,7 +9,7 @@ namespace qact::data {
 using image::Image;
 using image::Size;
 
-CropFlip draw_placement(const Augmentation& how, base::Random* random) {
+CropFlip draw_crop_flip(const Augmentation& how, base::Random* random) {
   CropFlip out;
   if (how.pad > 0) {
     out.top = static_cast<int>(random->uniform() * (2 * how.pad + 1)) - how.pad;
@@ -36,16 +36,15 @@ std::vector<float> normalisation_table(const Moments& moments, int channels) {
   return out;
 }
 
-Image place(const uint8_t* pixels, Size size, const CropFlip& placement) {
+Image crop_flip(const uint8_t* pixels, Size size, const CropFlip& at) {
   Image out(size);
   for (int y = 0; y < size.height; ++y) {
-    const int from_y = y + placement.top;
+    const int from_y = y + at.top;
     if (from_y < 0 || from_y >= size.height) continue;
     for (int x = 0; x < size.width; ++x) {
-      // The flip comes first, then the crop.
-      const int in_row = x + placement.left;
+      const int in_row = x + at.left;
       if (in_row < 0 || in_row >= size.width) continue;
-      const int from_x = placement.flip ? size.width - 1 - in_row : in_row;
+      const int from_x = at.flip ? size.width - 1 - in_row : in_row;
       std::copy_n(pixels + (int64_t{from_y} * size.width + from_x) * size.channels, size.channels,
                   out.row(y) + int64_t{x} * size.channels);
     }
@@ -53,15 +52,15 @@ Image place(const uint8_t* pixels, Size size, const CropFlip& placement) {
   return out;
 }
 
-void write_normalised(const uint8_t* pixels, Size size, const CropFlip& placement,
+void write_normalised(const uint8_t* pixels, Size size, const CropFlip& at,
                       const std::vector<float>& table, float* out) {
   const auto [height, width, channels] = size;
-  const int first = std::clamp(-placement.left, 0, width);
-  const int last = std::clamp(width - placement.left, first, width);
+  const int first = std::clamp(-at.left, 0, width);
+  const int last = std::clamp(width - at.left, first, width);
   for (int c = 0; c < channels; ++c) {
     const float* const value = &table[256 * c];
     for (int y = 0; y < height; ++y, out += width) {
-      const int from_y = y + placement.top;
+      const int from_y = y + at.top;
       if (from_y < 0 || from_y >= height) {
         std::fill_n(out, width, value[0]);
         continue;
@@ -69,21 +68,22 @@ void write_normalised(const uint8_t* pixels, Size size, const CropFlip& placemen
       const uint8_t* const row = pixels + int64_t{from_y} * width * channels + c;
       std::fill_n(out, first, value[0]);
       std::fill_n(out + last, width - last, value[0]);
-      const int step = placement.flip ? -channels : channels;
-      const int start = placement.flip ? width - 1 - placement.left : placement.left;
+      const int step = at.flip ? -channels : channels;
+      const int start = at.flip ? width - 1 - at.left : at.left;
       for (int x = first; x < last; ++x) out[x] = value[row[start * channels + x * step]];
     }
   }
 }
 
-void write_mixed(const std::vector<Chain>& chains, const std::vector<float>& table, float* out) {
-  const auto [height, width, channels] = chains[0].image.size;
+void write_mixed(const std::vector<WeightedImage>& terms, const std::vector<float>& table,
+                 float* out) {
+  const auto [height, width, channels] = terms[0].image.size;
   const int64_t plane = int64_t{height} * width;
   std::fill_n(out, plane * channels, 0.0f);
-  for (const Chain& chain : chains) {
+  for (const WeightedImage& term : terms) {
     for (int c = 0; c < channels; ++c) {
       for (int64_t p = 0; p < plane; ++p) {
-        out[c * plane + p] += chain.weight * table[256 * c + chain.image.pixels[p * channels + c]];
+        out[c * plane + p] += term.weight * table[256 * c + term.image.pixels[p * channels + c]];
       }
     }
   }

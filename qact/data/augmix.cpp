@@ -12,7 +12,7 @@ namespace {
 using base::Random;
 using image::Image;
 
-// A table of 256 values, made from each channel's histogram.
+// Maps each channel through a table of 256 values, which make_table makes from its histogram.
 template <class MakeTable>
 Image map_channels(const Image& image, const MakeTable& make_table) {
   const int channels = image.size.channels;
@@ -64,23 +64,24 @@ Image equalize(const Image& image, double, bool) {
   });
 }
 
-int whole(double level, double most) { return static_cast<int>(level * most / 10); }
+// AugMix's int_parameter: `level` of 10 steps up to `max`, truncated.
+int int_parameter(double level, double max) { return static_cast<int>(level * max / 10); }
 
 Image posterize(const Image& image, double level, bool) {
-  const int mask = ~((1 << (8 - (4 - whole(level, 4)))) - 1);
+  const int mask = ~((1 << (8 - (4 - int_parameter(level, 4)))) - 1);
   return map_channels(image,
                       [mask](const auto&) { return tabulate([mask](int v) { return v & mask; }); });
 }
 
 Image solarize(const Image& image, double level, bool) {
-  const int threshold = 256 - whole(level, 256);
+  const int threshold = 256 - int_parameter(level, 256);
   return map_channels(image, [threshold](const auto&) {
     return tabulate([threshold](int v) { return v < threshold ? v : 255 - v; });
   });
 }
 
-// The output pixel (x, y) is taken at (a x + b y + c, d x + e y + f), pixels being squares
-// around (i + 0.5, j + 0.5); bilinear, black outside, fractions cut off.
+// The output pixel (x, y) is sampled at (a x + b y + c, d x + e y + f), where pixel (i, j) has its
+// centre at (i + 0.5, j + 0.5). Bilinear, black outside, truncated to bytes.
 struct AffineTransform {
   double a, b, c, d, e, f;
 };
@@ -112,7 +113,7 @@ Image transform(const Image& image, const AffineTransform& m) {
 double with_sign(double value, bool positive) { return positive ? value : -value; }
 
 Image rotate(const Image& image, double level, bool positive) {
-  const double angle = -with_sign(whole(level, 30), positive) * std::numbers::pi / 180;
+  const double angle = -with_sign(int_parameter(level, 30), positive) * std::numbers::pi / 180;
   if (angle == 0) return image;
   // 15 decimals, as Pillow rounds them.
   const auto rounded = [](double v) { return std::nearbyint(v * 1e15) / 1e15; };
@@ -131,17 +132,17 @@ Image shear_y(const Image& image, double level, bool positive) {
 }
 
 Image translate_x(const Image& image, double level, bool positive) {
-  const int pixels = whole(level, image.size.width / 3.0);
+  const int pixels = int_parameter(level, image.size.width / 3.0);
   return transform(image, {1, 0, with_sign(pixels, positive), 0, 1, 0});
 }
 
 Image translate_y(const Image& image, double level, bool positive) {
-  const int pixels = whole(level, image.size.height / 3.0);
+  const int pixels = int_parameter(level, image.size.height / 3.0);
   return transform(image, {1, 0, 0, 0, 1, with_sign(pixels, positive)});
 }
 
-Image run_chain(Image image, const AugMix& options, Random* random) {
-  const std::span<const Operation> operations = augmix_operations();
+Image run_chain(Image image, const AugMixOptions& options, Random* random) {
+  const std::span<const AugMixOperation> operations = augmix_operations();
   const int depth = options.depth > 0 ? options.depth : 1 + static_cast<int>(random->uniform() * 3);
   for (int i = 0; i < depth; ++i) {
     const auto chosen = static_cast<size_t>(random->uniform() * operations.size());
@@ -154,8 +155,8 @@ Image run_chain(Image image, const AugMix& options, Random* random) {
 
 }  // namespace
 
-std::span<const Operation> augmix_operations() {
-  static const Operation table[] = {
+std::span<const AugMixOperation> augmix_operations() {
+  static const AugMixOperation table[] = {
       {"autocontrast", autocontrast}, {"equalize", equalize},
       {"posterize", posterize},       {"rotate", rotate},
       {"solarize", solarize},         {"shear_x", shear_x},
@@ -165,9 +166,10 @@ std::span<const Operation> augmix_operations() {
   return table;
 }
 
-std::vector<Chain> augmix(const Image& image, const AugMix& options, Random* random) {
+std::vector<WeightedImage> augmix(const Image& image, const AugMixOptions& options,
+                                  Random* random) {
   const auto mixed = static_cast<float>(random->uniform());
-  std::vector<Chain> out = {{image, 1 - mixed}};
+  std::vector<WeightedImage> out = {{image, 1 - mixed}};
   // Exponentials over their sum are Dirichlet(1, ..., 1).
   double sum = 0;
   std::vector<double> shares(options.width);

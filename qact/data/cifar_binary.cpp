@@ -13,7 +13,7 @@ constexpr int kPlane = 32 * 32;
 
 }  // namespace
 
-void parse_cifar(image::Bytes bytes, const CifarLayout& layout, std::vector<uint8_t>* pixels,
+void parse_cifar(base::Bytes bytes, const CifarLayout& layout, std::vector<uint8_t>* pixels,
                  std::vector<int64_t>* labels) {
   const size_t record = layout.label_bytes + kSize.values();
   if (bytes.empty() || bytes.size() % record != 0) {
@@ -43,12 +43,12 @@ Split read_cifar(const std::vector<fs::path>& files, const CifarLayout& layout) 
   std::vector<int64_t> labels;
   for (const fs::path& path : files) {
     const Blob file = map_file(path);
-    naming(path, [&] { parse_cifar(file.bytes, layout, &pixels, &labels); });
+    with_file_name(path, [&] { parse_cifar(file.bytes, layout, &pixels, &labels); });
   }
   return make_split(kSize, layout.classes, std::move(pixels), std::move(labels));
 }
 
-std::vector<uint8_t> make_cifar(const Split& split) {
+std::vector<uint8_t> encode_cifar(const Split& split) {
   std::vector<uint8_t> out;
   out.reserve(split.count() * (1 + kSize.values()));
   for (int64_t i = 0; i < split.count(); ++i) {

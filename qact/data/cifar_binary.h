@@ -1,12 +1,12 @@
-// CIFAR's binary format: records of one or two label bytes and three planes of 32 x 32.
+// CIFAR's binary format: records of one or two label bytes and an image of 3 x 32 x 32 (CHW).
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "qact/base/bytes.h"
 #include "qact/data/split.h"
-#include "qact/image/codec.h"
 
 namespace qact::data {
 
@@ -15,13 +15,13 @@ struct CifarLayout {
   int classes = 10;
 };
 
-// Appends the records, pixels turned to channels last.
-void parse_cifar(image::Bytes bytes, const CifarLayout& layout, std::vector<uint8_t>* pixels,
+// Appends the records, pixels converted to channels last.
+void parse_cifar(base::Bytes bytes, const CifarLayout& layout, std::vector<uint8_t>* pixels,
                  std::vector<int64_t>* labels);
 
 Split read_cifar(const std::vector<std::filesystem::path>& files, const CifarLayout& layout);
 
-// One record per image.
-std::vector<uint8_t> make_cifar(const Split& split);
+// The format with one label byte.
+std::vector<uint8_t> encode_cifar(const Split& split);
 
 }  // namespace qact::data

@@ -10,11 +10,12 @@ namespace {
 
 using base::fail;
 
-// A label is a class's place among the training part's, of which the test part may lack some.
-Split read_test_folders(const fs::path& train, const fs::path& test, const Fit& fit) {
+// Labels are indices of the training split's classes; the test split may lack some of them.
+Split read_test_folders(const fs::path& train, const fs::path& test,
+                        const Preprocessing& preprocessing) {
   const std::vector<std::string> classes = list_class_folders(train).classes;
   ClassFolders found = list_class_folders(test);
-  const std::vector<int64_t> label_of = places_of(found.classes, classes);
+  const std::vector<int64_t> label_of = indices_of(found.classes, classes);
   std::string unknown;
   for (size_t i = 0; i < label_of.size(); ++i) {
     if (label_of[i] < 0) unknown += (unknown.empty() ? "" : ", ") + found.classes[i];
@@ -24,29 +25,29 @@ Split read_test_folders(const fs::path& train, const fs::path& test, const Fit& 
          unknown, " in ", test.string());
   }
   for (ImageFile& image : found.images) image.label = label_of[image.label];
-  Split out = read_image_files(found.images, static_cast<int>(classes.size()), fit);
+  Split out = read_image_files(found.images, static_cast<int>(classes.size()), preprocessing);
   out.class_names = classes;
   return out;
 }
 
-std::function<Split(const fs::path&, const Which&)> reader_for(const fs::path& folder,
-                                                               const Fit& fit) {
+std::function<Split(const fs::path&, const SplitId&)> reader_for(
+    const fs::path& folder, const Preprocessing& preprocessing) {
   if (fs::exists(folder / "train_images.npy")) {
-    return [](const fs::path& root, const Which& which) {
-      const std::string part = which.part == Part::kTrain ? "train" : "test";
-      return read_npy_pair(root / (part + "_images.npy"), root / (part + "_labels.npy"), 0);
+    return [](const fs::path& root, const SplitId& id) {
+      const std::string name = to_string(id.split);
+      return read_npy_pair(root / (name + "_images.npy"), root / (name + "_labels.npy"), 0);
     };
   }
   if (fs::exists(folder / "train-images-idx3-ubyte") ||
       fs::exists(folder / "train-images-idx3-ubyte.gz")) {
-    return [](const fs::path& root, const Which& which) { return read_idx(root, which.part, 0); };
+    return [](const fs::path& root, const SplitId& id) { return read_idx(root, id.split, 0); };
   }
   if (fs::is_directory(folder / "train")) {
-    return [fit](const fs::path& root, const Which& which) {
+    return [preprocessing](const fs::path& root, const SplitId& id) {
       const std::string test =
           fs::exists(root / "val") && !fs::exists(root / "test") ? "val" : "test";
-      if (which.part == Part::kTrain) return read_class_folders(root / "train", fit);
-      return read_test_folders(root / "train", root / test, fit);
+      if (id.split == SplitName::train) return read_class_folders(root / "train", preprocessing);
+      return read_test_folders(root / "train", root / test, preprocessing);
     };
   }
   fail("data", "expected train/, train_images.npy or train-images-idx3-ubyte, got none in ",
@@ -55,17 +56,18 @@ std::function<Split(const fs::path&, const Which&)> reader_for(const fs::path& f
 
 }  // namespace
 
-Opened describe_custom(const fs::path& folder, const Fit& fit) {
+Dataset open_custom(const fs::path& folder, const Preprocessing& preprocessing) {
   expect_folder(folder);
-  Dataset out;
-  out.read = reader_for(folder, fit);
-  const Split train = out.read(folder, {Part::kTrain}), test = out.read(folder, {Part::kTest});
+  DatasetInfo out;
+  out.read = reader_for(folder, preprocessing);
+  const Split train = out.read(folder, {SplitName::train}),
+              test = out.read(folder, {SplitName::test});
   if (train.size != test.size || test.classes > train.classes) {
     fail("data", "expected train and test images of one size and the same classes, got ",
          train.size.width, "x", train.size.height, " and ", test.size.width, "x", test.size.height,
          ", ", train.classes, " and ", test.classes, " classes in ", folder.string());
   }
-  out.name = name_of(folder);
+  out.name = folder_name(folder);
   out.title = folder.string();
   out.size = train.size;
   out.classes = train.classes;

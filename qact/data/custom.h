@@ -1,13 +1,13 @@
-// A folder of one's own as a dataset: images in a folder per class below train/ and test/
-// (or val/), or pairs of train_images.npy, train_labels.npy, test_images.npy, test_labels.npy,
-// or MNIST's four idx files.
+// Custom datasets: a folder with train/CLASS/*.png and test/CLASS/*.png (or val/; JPEG, too), or
+// with train_images.npy, train_labels.npy, test_images.npy and test_labels.npy, or with MNIST's
+// four idx files.
 #pragma once
 
 #include "qact/data/dataset.h"
 
 namespace qact::data {
 
-// Reads the training part, for the normalisation.
-Opened describe_custom(const fs::path& folder, const Fit& fit);
+// Reads both splits, for the sizes, the classes and the normalisation.
+Dataset open_custom(const fs::path& folder, const Preprocessing& preprocessing);
 
 }  // namespace qact::data

@@ -1,4 +1,4 @@
-// Datasets: a table of names, and images with labels once one is read. Read this first.
+// Datasets: the table of those known by name, and reading one from disk. Read this first.
 #pragma once
 
 #include <cstdint>
@@ -16,48 +16,51 @@ namespace qact::data {
 
 namespace fs = std::filesystem;
 
-struct Dataset {
+// What is known about a dataset before it is read.
+struct DatasetInfo {
   std::string name, title;
   image::Size size;
   int classes = 0;
   int64_t train = 0, test = 0;  // images; of a corrupted set, per corruption and severity
-  Moments normalisation;        // that networks are trained with
-  Moments moments;              // of the training images, or the test images where there are
-                                // no others; empty where nobody has published them
-  // Images of each class in train and test; empty: the same of each.
+  Moments normalisation;        // for training
+  Moments moments;              // of the training images (of the test images where there are no
+                                // others); empty where they are not published
+  // Images per class in train and test; empty: all classes have the same.
   std::vector<int64_t> train_balance, test_balance;
-  std::vector<std::string> class_names;  // empty: none, or those that its folders have
+  std::vector<std::string> class_names;  // empty: none, or named by the folders
 
-  // Corrupted sets only.
-  std::string clean;  // the set that was corrupted
+  // Corrupted datasets only.
+  std::string clean;  // the dataset that was corrupted
   std::vector<std::string> corruptions;
   int severities = 0;
 
-  // Reads from the dataset's folder.
-  std::function<Split(const fs::path& folder, const Which& which)> read;
-  bool embedded = false;        // in the library itself, without a folder
+  // Reads one split from the dataset's folder.
+  std::function<Split(const fs::path& folder, const SplitId& id)> read;
+  bool embedded = false;        // compiled into the library; has no folder
   std::vector<Source> sources;  // tried in turn
 };
 
-// The one table; a new dataset is a new file and a line there.
-const std::vector<Dataset>& datasets();
-const Dataset& find_dataset(const std::string& name);
+// All datasets known by name: a new one is a factory (factories.h) and an entry in this table.
+const std::vector<DatasetInfo>& datasets();
+const DatasetInfo& find_dataset(const std::string& name);
 
 // --data-dir, else QACT_DATA, else ~/.cache/qact.
 fs::path data_folder(const std::string& option = "");
 
-// A dataset that can be read: from the table, or the description of a folder of one's own
-// (see own.h). One that was never fetched is an error that says how to fetch it.
-struct Opened {
-  Dataset dataset;
+// A dataset that can be read.
+struct Dataset {
+  DatasetInfo info;
   fs::path folder;
 
-  Split read(const Which& which) const;
+  Split read(const SplitId& id) const;
 };
-Opened open_dataset(const std::string& name_or_path, const fs::path& data_folder,
-                    const Fit& fit = {});
+
+// By name from the table; or a custom dataset, by the path of its folder (custom.h), which contains
+// a slash. Throws where the dataset was never fetched, and says how to fetch it.
+Dataset open_dataset(const std::string& name_or_path, const fs::path& data_folder,
+                     const Preprocessing& preprocessing = {});
 
 // Whether the dataset's folder is there.
-bool is_present(const Dataset& dataset, const fs::path& data_folder);
+bool is_present(const DatasetInfo& info, const fs::path& data_folder);
 
 }  // namespace qact::data

@@ -10,9 +10,9 @@
 
 namespace qact::data {
 
-using base::fail;
-
 namespace {
+
+using base::fail;
 
 EVP_MD_CTX* context(const std::shared_ptr<void>& state) {
   return static_cast<EVP_MD_CTX*>(state.get());

@@ -1,4 +1,4 @@
-// Checksums, written "md5:..." and "sha256:...".
+// Digests of files and data. Published checksums are written "md5:..." or "sha256:...".
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace qact::data {
 
-inline constexpr size_t kShortDigest = 16;  // hexadecimal digits that tell files apart
+inline constexpr size_t kShortDigest = 16;  // hexadecimal digits, enough to tell files apart
 
-// Of bytes that come piece by piece.
+// The digest of bytes that arrive piece by piece.
 class Digest {
  public:
   explicit Digest(const std::string& kind = "sha256");  // or "md5"
@@ -24,13 +24,14 @@ class Digest {
   std::shared_ptr<void> state_;
 };
 
-// `kind`: "md5" or "sha256"; in hexadecimal.
+// In hexadecimal. `kind`: "md5" or "sha256".
 std::string digest_of(const fs::path& path, const std::string& kind);
 
-// What tells data apart, wherever they lie: images, labels and class names, in kShortDigest digits.
+// The digest of images, labels and class names, in kShortDigest digits: the same for the same data,
+// wherever its files are.
 std::string digest_of(const Split& split);
 
-// Does nothing where `digest` is empty.
+// Throws unless the file has this digest, "md5:..." or "sha256:...". An empty one always passes.
 void check_digest(const fs::path& path, const std::string& digest);
 
 }  // namespace qact::data

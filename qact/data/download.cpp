@@ -19,7 +19,7 @@ constexpr long kStallSeconds = 60;  // without a byte
 struct Transfer {
   fs::path path;
   int64_t start = 0;  // bytes from earlier attempts
-  const Progress* progress = nullptr;
+  const DownloadProgress* progress = nullptr;
   std::unique_ptr<OutputFile> file;
   std::string failure;  // of writing
   bool stopped = false;
@@ -67,8 +67,8 @@ void set_options(CURL* curl, const std::string& url, Transfer* transfer) {
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, transfer);
 }
 
-// True when the transfer is whole, false when it broke off and is worth another attempt.
-bool attempt(const std::string& url, const fs::path& part, const Progress& progress) {
+// True when the transfer is complete, false when it broke off and is worth another attempt.
+bool attempt(const std::string& url, const fs::path& part, const DownloadProgress& progress) {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   Transfer transfer{part, 0, &progress, nullptr, "", false};
   if (fs::exists(part)) transfer.start = static_cast<int64_t>(fs::file_size(part));
@@ -98,7 +98,7 @@ bool attempt(const std::string& url, const fs::path& part, const Progress& progr
 
 }  // namespace
 
-void download(const Download& what, const fs::path& target, const Progress& progress) {
+void download(const Download& what, const fs::path& target, const DownloadProgress& progress) {
   fs::create_directories(target.parent_path());
   fs::path part = target;
   part += ".part";

@@ -1,4 +1,4 @@
-// Files over HTTP, resumed where an earlier attempt stopped.
+// Downloads over HTTP, which resume where an earlier attempt stopped.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace qact::data {
 
-// Bytes so far and in all (0: not known). Return false to stop.
-using Progress = std::function<bool(int64_t done, int64_t total)>;
+// Called with the bytes so far and in all (0: not known). Returning false stops the download.
+using DownloadProgress = std::function<bool(int64_t done, int64_t total)>;
 
-// Leaves the whole, checked file at `target`. Until then its bytes are in `target`.part,
-// which stays for the next attempt unless it proves to be wrong.
-void download(const Download& what, const fs::path& target, const Progress& progress = {});
+// Leaves the complete file at `target`, its digest checked. Until then its bytes are in
+// `target`.part, which stays for the next attempt unless it proves to be wrong.
+void download(const Download& what, const fs::path& target, const DownloadProgress& progress = {});
 
 }  // namespace qact::data

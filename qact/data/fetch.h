@@ -1,4 +1,4 @@
-// Getting a dataset, or other files, from the first of the sources that answers.
+// Fetches a dataset, or other files, from the first source that works.
 #pragma once
 
 #include <functional>
@@ -10,30 +10,30 @@
 namespace qact::data {
 
 struct FetchEvents {
-  // A source is being tried; `from` names its home.
+  // A source is being tried; `from` is its source_name().
   std::function<void(const std::string& from)> trying = {};
-  // It did not answer, or answered wrongly.
+  // It did not answer, or gave something else.
   std::function<void(const std::string& from, const std::string& why)> failed = {};
   // Another process fetches into the same folder, and is waited for.
   std::function<void(const std::string& who)> waiting = {};
-  Progress progress = {};
+  DownloadProgress progress = {};
 };
 
-// What to fetch: a folder of this name. expect_whole throws where something is missing in it.
-struct Wanted {
+// A folder to fetch. expect_complete throws where it lacks something.
+struct FetchRequest {
   std::string name;
   std::vector<Source> sources;
-  std::function<void(const fs::path& folder)> expect_whole;
+  std::function<void(const fs::path& folder)> expect_complete;
 };
 
-// The source's home, for people: an address or a package.
-std::string home_of(const Source& source);
+// The source in words: its URL or package.
+std::string source_name(const Source& source);
 
-// Leaves it in `data_folder`/NAME, whole and read once, or not at all. Returns the home it came
-// from; empty where it was there already.
-std::string fetch(const Wanted& wanted, const fs::path& data_folder,
+// Leaves the folder at `data_folder`/NAME, complete and checked, or not at all. Returns the
+// source_name() it came from; empty where the folder was there already.
+std::string fetch(const FetchRequest& request, const fs::path& data_folder,
                   const FetchEvents& events = {});
-std::string fetch(const Dataset& dataset, const fs::path& data_folder,
+std::string fetch(const DatasetInfo& dataset, const fs::path& data_folder,
                   const FetchEvents& events = {});
 
 }  // namespace qact::data

@@ -23,14 +23,14 @@ int open_lock(const fs::path& path) {
   return file;
 }
 
-// Who has it, as its owner has written down.
+// The owner, as it has written into the file.
 std::string owner_of(int file) {
   char text[32] = {};
   const ssize_t count = ::pread(file, text, sizeof text - 1, 0);
   return count > 0 ? "process " + std::string(text, static_cast<size_t>(count)) : "another process";
 }
 
-// The owner before has removed the file that was opened.
+// Whether the previous owner has removed the file that was opened.
 bool is_removed(int file, const fs::path& path) {
   struct stat opened = {}, named = {};
   return ::fstat(file, &opened) != 0 || ::stat(path.c_str(), &named) != 0 ||
@@ -64,7 +64,7 @@ FetchLock::FetchLock(const fs::path& data_folder, const FetchEvents& events)
   }
   const std::string me = std::to_string(::getpid());
   if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, me.data(), me.size(), 0) < 0) {
-    // Only the name in another's message is lost.
+    // Nothing is lost but the process number in another's message.
   }
 }
 

@@ -1,11 +1,11 @@
-// One fetch at a time into a folder of data.
+// A lock file: one fetch at a time into a data folder.
 #pragma once
 
 #include "qact/data/fetch.h"
 
 namespace qact::data {
 
-// Waits while another process has it; gone when its owner is, however that ends.
+// Waits while another process holds the lock. The lock ends with its process, however that ends.
 class FetchLock {
  public:
   FetchLock(const fs::path& data_folder, const FetchEvents& events);

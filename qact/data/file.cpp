@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include "qact/base/fail.h"
 #include "qact/base/regular_file.h"
@@ -37,17 +38,17 @@ Blob map_file(const fs::path& path) {
               at, [size](const void* p) { ::munmap(const_cast<void*>(p), size); })};
 }
 
-Blob inflate_gzip(image::Bytes bytes, size_t most) {
+Blob inflate_gzip(base::Bytes bytes, size_t max_bytes) {
   z_stream stream = {};
   if (inflateInit2(&stream, 15 + 16) != Z_OK) fail("gzip", "cannot start zlib");
   const std::shared_ptr<z_stream> closer(&stream, inflateEnd);
-  auto out = std::make_shared<std::vector<uint8_t>>(std::min(2 * bytes.size() + 64, most));
+  auto out = std::make_shared<std::vector<uint8_t>>(std::min(2 * bytes.size() + 64, max_bytes));
   stream.next_in = const_cast<uint8_t*>(bytes.data());
   stream.avail_in = static_cast<uInt>(bytes.size());
   int state = Z_OK;
   while (state == Z_OK) {
-    if (stream.total_out == most) return {*out, out};
-    if (stream.total_out == out->size()) out->resize(std::min(2 * out->size(), most));
+    if (stream.total_out == max_bytes) return {*out, out};
+    if (stream.total_out == out->size()) out->resize(std::min(2 * out->size(), max_bytes));
     stream.next_out = out->data() + stream.total_out;
     stream.avail_out = static_cast<uInt>(std::min<size_t>(out->size() - stream.total_out, 1 << 30));
     state = inflate(&stream, Z_NO_FLUSH);
@@ -94,7 +95,7 @@ OutputFile::~OutputFile() {
   ::unlink(path_.c_str());
 }
 
-void OutputFile::write(image::Bytes bytes) {
+void OutputFile::write(base::Bytes bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -114,13 +115,13 @@ void OutputFile::finish() {
 
 void OutputFile::keep() { ::close(std::exchange(file_, -1)); }
 
-void write_file(const fs::path& path, image::Bytes bytes) {
+void write_file(const fs::path& path, base::Bytes bytes) {
   OutputFile file(path);
   file.write(bytes);
   file.finish();
 }
 
-std::string name_of(const fs::path& folder) {
+std::string folder_name(const fs::path& folder) {
   const fs::path whole = fs::absolute(folder).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }

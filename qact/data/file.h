@@ -1,4 +1,4 @@
-// Whole files as bytes: mapped, or unpacked from gzip.
+// Files as bytes: mapped, unpacked from gzip, or written.
 #pragma once
 
 #include <filesystem>
@@ -8,32 +8,33 @@
 #include <stdexcept>
 #include <string>
 
-#include "qact/image/codec.h"
+#include "qact/base/bytes.h"
 
 namespace qact::data {
 
 namespace fs = std::filesystem;
 
+// Bytes, and the mapping or buffer that keeps them alive.
 struct Blob {
-  image::Bytes bytes;
-  std::shared_ptr<const void> keep;
+  base::Bytes bytes;
+  std::shared_ptr<const void> owner;
 };
 
 Blob map_file(const fs::path& path);
 
-// What was packed, but no more than the first `most` bytes: a bomb stays small. Memory grows
-// with what is really there; checksum and length are verified where it is whole.
-Blob inflate_gzip(image::Bytes bytes, size_t most);
+// Unpacks at most `max_bytes`, against decompression bombs. Memory grows with what is really there;
+// checksum and length are verified where all of it is unpacked.
+Blob inflate_gzip(base::Bytes bytes, size_t max_bytes);
 
-// Whether the file starts like a web page, as the answers of log-in pages and of lost homes
-// do.
+// Whether the file starts like HTML or XML: servers answer so for log-in pages and moved files.
 bool is_web_page(const fs::path& path);
 
-// `folder`/`name`, or in the folder that the official archive unpacks to.
+// `folder`/`inner`/`name` where that exists (`inner` is the folder that the official archive
+// unpacks to), else `folder`/`name`.
 fs::path locate(const fs::path& folder, const std::string& inner, const std::string& name);
 
-// A file being written in a folder that nobody reads yet. Errors name it; without finish()
-// it is removed.
+// A file being written in a folder that nobody reads yet. Errors name the file; without finish() or
+// keep() it is removed.
 class OutputFile {
  public:
   explicit OutputFile(fs::path path, bool append = false);
@@ -41,9 +42,9 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  void write(image::Bytes bytes);
+  void write(base::Bytes bytes);
   void finish();
-  // Leaves what is there for a later append.
+  // Leaves the partial file for a later append.
   void keep();
 
  private:
@@ -51,16 +52,17 @@ class OutputFile {
   int file_ = -1;
 };
 
-void write_file(const fs::path& path, image::Bytes bytes);
+void write_file(const fs::path& path, base::Bytes bytes);
 
 void expect_folder(const fs::path& path);
 
 // The last part of a folder's path, with or without a slash behind it.
-std::string name_of(const fs::path& folder);
+std::string folder_name(const fs::path& folder);
 
-// Runs a reader of bytes that knows no file's name, and puts the name before its error.
+// Calls reader(), which parses bytes without knowing their file, and puts the file's name before
+// its error message.
 template <class Reader>
-auto naming(const fs::path& path, const Reader& reader) {
+auto with_file_name(const fs::path& path, const Reader& reader) {
   try {
     return reader();
   } catch (const std::bad_alloc&) {

@@ -22,17 +22,17 @@ void expect_official(const fs::path& folder) {
 
 }  // namespace
 
-Wanted frost_textures() {
+FetchRequest frost_request() {
   const Source package{
-      .kind = Source::Kind::kPip,
+      .kind = Source::Kind::pip,
       .package = "imagecorruptions==1.1.2",
       .digest = "sha256:d0e4bf529ba6fbb27d8aba1bde7c5db43bf2b969b2c767c11419e939e3e365b8",
       .inside = "imagecorruptions/frost/"};
   return {"frost", {package}, expect_official};
 }
 
-fs::path official_frost(const fs::path& data_folder) {
-  const fs::path folder = data_folder / frost_textures().name;
+fs::path official_frost_folder(const fs::path& data_folder) {
+  const fs::path folder = data_folder / frost_request().name;
   if (!fs::is_directory(folder)) {
     base::fail("frost", "expected the official textures in ", folder.string(),
                ", got nothing there: `qact data fetch frost` gets them");

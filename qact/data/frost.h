@@ -1,4 +1,4 @@
-// The official textures of the corruption frost: frost1.png to frost5.jpg of the benchmarks'
+// The official textures of the frost corruption: frost1.png to frost5.jpg, by the benchmark's
 // authors.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace qact::data {
 
-// For fetch(): its name is "frost".
-Wanted frost_textures();
+// For fetch(). Its name is "frost".
+FetchRequest frost_request();
 
-// Their folder in `data_folder`, with every file as it was published; else an error that says how
-// to get them.
-fs::path official_frost(const fs::path& data_folder);
+// Their folder in `data_folder`. Throws unless every file is as published, and says how to fetch
+// them.
+fs::path official_frost_folder(const fs::path& data_folder);
 
-// Which textures a folder holds: "official", or a digest of the five files.
+// SplitId textures a folder holds: "official", or a digest of the five files.
 std::string frost_identity(const fs::path& folder);
 
 }  // namespace qact::data

@@ -1,4 +1,4 @@
-// MNIST's format: a magic that names type and number of dimensions, big-endian sizes, data.
+// MNIST's idx format: a magic that states dtype and number of dimensions, big-endian sizes, data.
 #pragma once
 
 #include <filesystem>
@@ -6,27 +6,32 @@
 #include <vector>
 
 #include "qact/data/file.h"
+#include "qact/data/source.h"
 #include "qact/data/split.h"
 
 namespace qact::data {
 
 struct IdxArray {
   std::vector<int64_t> shape;
-  image::Bytes values;  // within the bytes that were parsed
+  base::Bytes values;  // within the bytes that were parsed
 };
 
-// Unsigned bytes only: all that the sets consist of.
-IdxArray parse_idx(image::Bytes bytes);
+// Unsigned bytes only: the datasets have nothing else.
+IdxArray parse_idx(base::Bytes bytes);
 
-// Of a .gz no more than its header speaks of, and a byte.
-Blob inflate_idx(image::Bytes packed);
+// Unpacks a .gz: no more than the idx header announces, and one byte.
+Blob inflate_idx(base::Bytes packed);
 
-// Grey images without labels yet; the pixels stay where they are.
+// Grey images, without labels yet; the pixels are not copied.
 Split idx_images(const Blob& file);
-std::vector<int64_t> idx_labels(image::Bytes file);
+std::vector<int64_t> idx_labels(base::Bytes file);
 
-// PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte, plain or .gz; prefix "train" or
-// "t10k". classes 0: as many as the largest label says.
-Split read_idx(const std::filesystem::path& folder, Part part, int classes);
+// Reads PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte, plain or .gz; PREFIX is "train" or
+// "t10k". classes 0: one more than the largest label.
+Split read_idx(const std::filesystem::path& folder, SplitName split, int classes);
+
+// MNIST's four files, each at `url` plus its name, with their MD5 digests in the order train
+// images, train labels, test images, test labels.
+Source idx_source(const std::string& url, const std::vector<std::string>& md5);
 
 }  // namespace qact::data

@@ -27,12 +27,13 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
 
 }  // namespace
 
-image::Image read_image(const fs::path& path, const Fit& fit) {
+image::Image read_image(const fs::path& path, const Preprocessing& preprocessing) {
   const Blob file = map_file(path);
-  return naming(path, [&] {
-    image::Image image = image::decode_image(file.bytes, fit.channels);
-    if (fit.resize > 0) image = image::resize_shorter(image, fit.resize);
-    if (fit.crop > 0) image = image::crop_middle(image, fit.crop, fit.crop);
+  return with_file_name(path, [&] {
+    image::Image image = image::decode_image(file.bytes, preprocessing.channels);
+    if (preprocessing.resize > 0) image = image::resize_shorter(image, preprocessing.resize);
+    if (preprocessing.crop > 0)
+      image = image::centre_crop(image, preprocessing.crop, preprocessing.crop);
     return image;
   });
 }
@@ -43,13 +44,14 @@ bool is_image_file(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-Split read_image_files(const std::vector<ImageFile>& images, int classes, const Fit& fit) {
+Split read_image_files(const std::vector<ImageFile>& images, int classes,
+                       const Preprocessing& preprocessing) {
   if (images.empty()) fail("images", "expected PNG or JPEG files, got none");
-  const image::Size size = read_image(images[0].path, fit).size;
+  const image::Size size = read_image(images[0].path, preprocessing).size;
   std::vector<uint8_t> pixels(images.size() * size.values());
   std::vector<int64_t> labels(images.size());
   base::parallel_for(static_cast<int64_t>(images.size()), 0, 64, [&](int64_t i) {
-    const image::Image image = read_image(images[i].path, fit);
+    const image::Image image = read_image(images[i].path, preprocessing);
     if (image.size != size) {
       fail("images", "expected all of one size (", size.width, "x", size.height,
            " as the first, unless resized and cropped), got ", image.size.width, "x",
@@ -78,9 +80,9 @@ ClassFolders list_class_folders(const fs::path& folder, const std::string& inner
   return out;
 }
 
-Split read_class_folders(const fs::path& folder, const Fit& fit) {
+Split read_class_folders(const fs::path& folder, const Preprocessing& preprocessing) {
   const ClassFolders found = list_class_folders(folder);
-  Split out = read_image_files(found.images, static_cast<int>(found.classes.size()), fit);
+  Split out = read_image_files(found.images, static_cast<int>(found.classes.size()), preprocessing);
   out.class_names = found.classes;
   return out;
 }

@@ -1,4 +1,4 @@
-// Many image files as one split.
+// Folders of PNG and JPEG files as one split.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,17 @@
 
 namespace qact::data {
 
-// How images of any size become images of one size: the shorter side is resized, then the
-// middle cropped. 0 leaves a step out.
-struct Fit {
+// How images of any size become images of one size: the shorter side is resized, then the centre is
+// cropped. 0 leaves a step out.
+struct Preprocessing {
   int resize = 0;
   int crop = 0;
   int channels = 3;
 };
 
-// PNG or JPEG, by the name's ending.
+// PNG or JPEG, by the file name's extension.
 bool is_image_file(const std::filesystem::path& path);
-image::Image read_image(const std::filesystem::path& path, const Fit& fit);
+image::Image read_image(const std::filesystem::path& path, const Preprocessing& preprocessing);
 
 struct ImageFile {
   std::filesystem::path path;
@@ -26,16 +26,17 @@ struct ImageFile {
 };
 
 // Decodes PNG and JPEG on all cores.
-Split read_image_files(const std::vector<ImageFile>& images, int classes, const Fit& fit);
+Split read_image_files(const std::vector<ImageFile>& images, int classes,
+                       const Preprocessing& preprocessing);
 
-// A folder per class, classes and files in the order of their names.
+// A folder per class; classes and files sorted by name.
 struct ClassFolders {
   std::vector<std::string> classes;
   std::vector<ImageFile> images;
 };
-// `inner` is the folder in each class's folder that holds the images, if any.
+// `inner`: a folder within each class's folder that holds its images.
 ClassFolders list_class_folders(const std::filesystem::path& folder, const std::string& inner = "");
 
-Split read_class_folders(const std::filesystem::path& folder, const Fit& fit);
+Split read_class_folders(const std::filesystem::path& folder, const Preprocessing& preprocessing);
 
 }  // namespace qact::data

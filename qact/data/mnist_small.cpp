@@ -1,7 +1,7 @@
 // The MNIST subset that the library carries (datasets/mnist-small), so that the first run
 // needs no download.
+#include "qact/data/factories.h"
 #include "qact/data/idx.h"
-#include "qact/data/sets.h"
 
 // The four files, as they are in the repository.
 #define QACT_EMBED(symbol, file)                                              \
@@ -21,12 +21,12 @@ QACT_EMBED(test_labels, "t10k-labels-idx1-ubyte.gz");
 namespace qact::data {
 namespace {
 
-Split read_embedded(const fs::path&, const Which& which) {
-  const bool train = which.part == Part::kTrain;
-  const image::Bytes images = train ? image::Bytes(qact_train_images_begin, qact_train_images_end)
-                                    : image::Bytes(qact_test_images_begin, qact_test_images_end);
-  const image::Bytes labels = train ? image::Bytes(qact_train_labels_begin, qact_train_labels_end)
-                                    : image::Bytes(qact_test_labels_begin, qact_test_labels_end);
+Split read_embedded(const fs::path&, const SplitId& id) {
+  const bool train = id.split == SplitName::train;
+  const base::Bytes images = train ? base::Bytes(qact_train_images_begin, qact_train_images_end)
+                                   : base::Bytes(qact_test_images_begin, qact_test_images_end);
+  const base::Bytes labels = train ? base::Bytes(qact_train_labels_begin, qact_train_labels_end)
+                                   : base::Bytes(qact_test_labels_begin, qact_test_labels_end);
   Split out = idx_images(inflate_idx(images));
   out.labels = idx_labels(inflate_idx(labels).bytes);
   out.classes = 10;
@@ -36,8 +36,8 @@ Split read_embedded(const fs::path&, const Which& which) {
 
 }  // namespace
 
-Dataset mnist_small() {
-  Dataset out = mnist();
+DatasetInfo mnist_small() {
+  DatasetInfo out = mnist();
   out.name = "mnist-small";
   out.title = "a subset of MNIST inside the library";
   out.train = 12000;

@@ -4,15 +4,16 @@
 #include <cstring>
 
 #include "qact/base/fail.h"
+#include "qact/image/npy.h"
 
 namespace qact::data {
 namespace {
 
 using base::fail;
-using image::ArrayHeader;
+using image::NpyHeader;
 
 template <class Number>
-std::vector<int64_t> widen(image::Bytes bytes, int64_t count) {
+std::vector<int64_t> widen(base::Bytes bytes, int64_t count) {
   std::vector<int64_t> out(count);
   for (int64_t i = 0; i < count; ++i) {
     Number value;
@@ -24,12 +25,12 @@ std::vector<int64_t> widen(image::Bytes bytes, int64_t count) {
 
 }  // namespace
 
-std::vector<int64_t> npy_labels(image::Bytes bytes) {
-  const ArrayHeader header = image::parse_npy_header(bytes, static_cast<int64_t>(bytes.size()));
+std::vector<int64_t> npy_labels(base::Bytes bytes) {
+  const NpyHeader header = image::parse_npy_header(bytes, static_cast<int64_t>(bytes.size()));
   if (header.shape.size() != 1) {
     fail("npy", "expected labels of 1 dimension, got ", header.shape.size());
   }
-  const image::Bytes data = bytes.subspan(header.data_offset);
+  const base::Bytes data = bytes.subspan(header.data_offset);
   const int64_t count = header.count();
   const std::string type = header.dtype.substr(1);
   if (type == "u1") return widen<uint8_t>(data, count);
@@ -44,7 +45,7 @@ std::vector<int64_t> npy_labels(image::Bytes bytes) {
 
 Split npy_images(const Blob& file) {
   const auto bytes = static_cast<int64_t>(file.bytes.size());
-  const ArrayHeader header = image::parse_npy_header(file.bytes, bytes);
+  const NpyHeader header = image::parse_npy_header(file.bytes, bytes);
   const size_t dimensions = header.shape.size();
   const int64_t channels = dimensions == 4 ? header.shape[3] : 1;
   if (header.dtype.substr(1) != "u1" || (dimensions != 3 && dimensions != 4) ||
@@ -57,17 +58,17 @@ Split npy_images(const Blob& file) {
   Split out;
   out.size = checked_size(header.shape[1], header.shape[2], static_cast<int>(channels));
   out.pixels = file.bytes.subspan(header.data_offset);
-  out.keep = file.keep;
+  out.owner = file.owner;
   return out;
 }
 
 Split read_npy_pair(const fs::path& images, const fs::path& labels, int classes) {
   const Blob pixels = map_file(images), numbers = map_file(labels);
-  Split out = naming(images, [&] { return npy_images(pixels); });
-  out.labels = naming(labels, [&] { return npy_labels(numbers.bytes); });
+  Split out = with_file_name(images, [&] { return npy_images(pixels); });
+  out.labels = with_file_name(labels, [&] { return npy_labels(numbers.bytes); });
   out.classes = classes;
-  if (classes == 0) out.classes = classes_of(out.labels);
-  naming(labels, [&] { check_labels(out); });
+  if (classes == 0) out.classes = class_count(out.labels);
+  with_file_name(labels, [&] { check_labels(out); });
   return out;
 }
 

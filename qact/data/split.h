@@ -1,4 +1,4 @@
-// Images with labels, once read.
+// Images with labels: one split of a dataset, in memory or mapped from a file.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 
 namespace qact::data {
 
-enum class Part { kTrain, kTest };
+enum class SplitName { train, test };
+const char* to_string(SplitName name);  // "train", "test"
 
-// What to read of a dataset. A clean one has the corruption "none" at severity 0.
-struct Which {
-  Part part = Part::kTrain;
+// Which images of a dataset to read. Clean images have the corruption "none" and severity 0.
+struct SplitId {
+  SplitName split = SplitName::train;
   std::string corruption = "none";
   int severity = 0;
 };
 
-// Images of one size, channels last, and their labels. The pixels are a mapped file or a
-// buffer, which `keep` keeps alive; a copy of a split shares them.
+// Images of one size (NHWC) and their labels. The pixels lie in a mapped file or a buffer, which
+// `owner` keeps alive; copies of a split share it.
 struct Split {
   image::Size size;
   int classes = 0;
   std::span<const uint8_t> pixels;
   std::vector<int64_t> labels;
-  std::shared_ptr<const void> keep;
+  std::shared_ptr<const void> owner;
   std::vector<std::string> class_names = {};  // one for each class; empty: none
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
@@ -36,26 +37,24 @@ struct Split {
   Split slice(int64_t first, int64_t count) const;
 };
 
-// A split whose pixels are its own buffer.
+// A split that owns its pixels.
 Split make_split(image::Size size, int classes, std::vector<uint8_t> pixels,
                  std::vector<int64_t> labels);
 
-// The place of each of `names` among `known`; -1 where it is none of them.
-std::vector<int64_t> places_of(const std::vector<std::string>& names,
-                               const std::vector<std::string>& known);
+// The index of each of `names` in `known`; -1 where it is not there.
+std::vector<int64_t> indices_of(const std::vector<std::string>& names,
+                                const std::vector<std::string>& known);
 
-// What every reader checks about what it read.
-
-// Sides that an image may have.
+// Throws unless the sides are between 1 and 65536 pixels.
 image::Size checked_size(int64_t height, int64_t width, int channels);
 
-// As many labels as images, each a class.
+// Throws unless there are as many labels as images, each in [0, classes).
 void check_labels(const Split& split);
 
 // One more than the largest label.
-int classes_of(const std::vector<int64_t>& labels);
+int class_count(const std::vector<int64_t>& labels);
 
-// Per channel, of pixels in [0, 1].
+// Mean and standard deviation of each channel, of pixels in [0, 1].
 struct Moments {
   std::vector<double> mean, std;
 };

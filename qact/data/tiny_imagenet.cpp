@@ -1,11 +1,12 @@
 // Tiny-ImageNet in its official layout: train/WNID/images/*.JPEG, and val/images/*.JPEG with
-// the classes in val/val_annotations.txt. The published test part has no labels; val serves.
+// the classes in val/val_annotations.txt. The published test split has no labels; val takes its
+// place.
 #include <map>
 #include <sstream>
 
 #include "qact/base/fail.h"
+#include "qact/data/factories.h"
 #include "qact/data/file.h"
-#include "qact/data/sets.h"
 
 namespace qact::data {
 namespace {
@@ -36,8 +37,7 @@ ClassFolders validation_images(const fs::path& folder) {
 
   const fs::path list = folder / "val" / "val_annotations.txt";
   const Blob file = map_file(list);
-  std::istringstream lines(
-      std::string(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()));
+  std::istringstream lines{std::string(base::as_text(file.bytes))};
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find('\t'), second = line.find('\t', first + 1);
     const std::string name = line.substr(0, first);
@@ -55,22 +55,22 @@ ClassFolders validation_images(const fs::path& folder) {
 
 }  // namespace
 
-Dataset tiny_imagenet() {
+DatasetInfo tiny_imagenet() {
   const std::string md5 = "md5:90528d7ca1a48142e341f4ef8d21d0de";
-  Dataset out;
+  DatasetInfo out;
   out.name = "tiny-imagenet";
   out.title = "Tiny-ImageNet: colour images of 200 classes";
   out.size = {64, 64, 3};
   out.classes = kClasses;
   out.train = 100000;
   out.test = 10000;
-  // The deviations that everyone quotes are a little above those of the images.
+  // The standard deviations in common use are a little above the true ones in `moments`.
   out.normalisation = {{0.4802, 0.4481, 0.3975}, {0.2770, 0.2691, 0.2821}};
   out.moments = {{0.480237, 0.448067, 0.397504}, {0.276436, 0.268863, 0.281590}};
-  out.read = [](const fs::path& folder, const Which& which) {
+  out.read = [](const fs::path& folder, const SplitId& id) {
     expect_folder(root(folder) / "train");
-    const ClassFolders found = which.part == Part::kTrain ? training_images(root(folder))
-                                                          : validation_images(root(folder));
+    const ClassFolders found = id.split == SplitName::train ? training_images(root(folder))
+                                                            : validation_images(root(folder));
     if (found.classes.size() != kClasses) {
       fail("tiny-imagenet", "expected ", kClasses, " classes, got ", found.classes.size(), " in ",
            (root(folder) / "train").string());

@@ -100,7 +100,7 @@ class Evaluation {
         maker_(subject_, options_, images_),
         file_(folder.results()),
         models_(std::move(loaded.model), options.device, thread_count(options.threads)),
-        name_(data::name_of(folder.folder)) {}
+        name_(data::folder_name(folder.folder)) {}
 
   EvaluateResult run() {
     EvaluateResult result;

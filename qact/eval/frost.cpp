@@ -20,7 +20,7 @@ std::shared_ptr<const corrupt::FrostTextures> open_frost(const std::string& choi
   }
   if (choice == "official") {
     return std::make_shared<const FrostTextures>(
-        FrostTextures::from_folder(data::official_frost(data_folder), choice));
+        FrostTextures::from_folder(data::official_frost_folder(data_folder), choice));
   }
   if (const std::string refusal = frost_refusal(choice); !refusal.empty()) {
     base::fail("frost", refusal);

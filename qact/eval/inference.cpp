@@ -135,7 +135,7 @@ class Pass {
     write(index, {}, out, 0);
     base::Random random(how_.seed, base::Stream::copies, index);
     for (int64_t k = 1; k <= how_.copies; ++k) {
-      write(index, data::draw_placement(how_.augmentation, &random), out, k);
+      write(index, data::draw_crop_flip(how_.augmentation, &random), out, k);
     }
     predict(out.to(device_), 1);
   }

@@ -26,7 +26,7 @@ std::vector<bool> present(const data::Split& images, int64_t classes) {
 std::vector<int64_t> labels_in(const ModelClasses& model, const data::Split& images,
                                const std::string& source) {
   if (!model.names.empty() && !images.class_names.empty()) {
-    return data::places_of(images.class_names, model.names);
+    return data::indices_of(images.class_names, model.names);
   }
   if (model.count != images.classes) {
     base::fail("eval", "expected the ", model.count,

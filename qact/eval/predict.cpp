@@ -23,7 +23,7 @@ Read read_all(const std::vector<fs::path>& paths, const models::NetworkOptions& 
               int threads) {
   const auto count = static_cast<int64_t>(paths.size());
   const int side = static_cast<int>(made_for.image_size);
-  const data::Fit fit{side, side, static_cast<int>(made_for.channels)};
+  const data::Preprocessing fit{side, side, static_cast<int>(made_for.channels)};
   Read read{std::vector<image::Image>(count), std::vector<std::string>(count)};
   base::parallel_for(count, threads, 1, [&](int64_t i) {
     try {

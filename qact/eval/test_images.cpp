@@ -45,7 +45,7 @@ TestImages::TestImages(const TestImagesOptions& options)
     : options_(options),
       opened_(data::open_dataset(options.data, data::data_folder(options.data_dir),
                                  {.resize = options.image_size, .crop = options.image_size})),
-      clean_(opened_.read({.part = data::Part::kTest})),
+      clean_(opened_.read({.split = data::SplitName::test})),
       frost_(open_frost(options.frost, data::data_folder(options.data_dir))),
       clean_hash_(data::digest_of(clean_)) {
   clean_ = with_labels_of(options.classes, clean_, options.data);
@@ -60,10 +60,10 @@ void TestImages::check(const std::string& corruption, int severity) const {
     return;
   }
   if (fs::exists(array_of(options_.official, corruption))) return;
-  const std::string layout = opened_.dataset.name + "-c";
+  const std::string layout = opened_.info.name + "-c";
   const auto& sets = data::datasets();
   const auto set = std::find_if(sets.begin(), sets.end(),
-                                [&](const data::Dataset& d) { return d.name == layout; });
+                                [&](const data::DatasetInfo& d) { return d.name == layout; });
   if (set == sets.end() || !fs::is_directory(options_.official)) {
     fail("eval", "expected a folder with ", corruption, ".npy",
          set == sets.end() ? "" : ", or in the layout of ", set == sets.end() ? "" : layout,
@@ -137,12 +137,12 @@ data::Split TestImages::read(const std::string& corruption, int severity) const 
 data::Split TestImages::read_official(const std::string& corruption, int severity) const {
   const fs::path array = array_of(options_.official, corruption);
   if (!fs::exists(array)) {
-    const data::Opened set{data::find_dataset(opened_.dataset.name + "-c"), options_.official};
-    return set.read({data::Part::kTest, corruption, severity});
+    const data::Dataset set{data::find_dataset(opened_.info.name + "-c"), options_.official};
+    return set.read({data::SplitName::test, corruption, severity});
   }
   data::Split all = data::read_npy_pair(array, fs::path(options_.official) / "labels.npy",
-                                        opened_.dataset.classes);
-  all.class_names = opened_.dataset.class_names;  // of the set that was corrupted
+                                        opened_.info.classes);
+  all.class_names = opened_.info.class_names;  // of the set that was corrupted
   if (all.count() % corrupt::kSeverities != 0) {
     fail("eval", "expected five severities of one size, got ", all.count(), " images in ",
          array.string());

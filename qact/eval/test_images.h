@@ -29,7 +29,7 @@ class TestImages {
  public:
   explicit TestImages(const TestImagesOptions& options);
 
-  const data::Dataset& dataset() const { return opened_.dataset; }
+  const data::DatasetInfo& dataset() const { return opened_.info; }
   image::Size size() const { return clean_.size; }
   int64_t count() const { return clean_.count(); }
   // What a user should know about them; empty: nothing.
@@ -55,7 +55,7 @@ class TestImages {
   std::string files_hash(const std::filesystem::path& path) const;
 
   TestImagesOptions options_;
-  data::Opened opened_;
+  data::Dataset opened_;
   data::Split clean_;
   std::shared_ptr<const corrupt::FrostTextures> frost_;
   std::string clean_hash_, remark_;

@@ -4,18 +4,12 @@
 
 namespace qact::image {
 
-using base::fail;
-
-void check_pixels(std::string_view format, int64_t width, int64_t height) {
-  if (width * height <= kMostPixels) return;
-  fail(format, "expected an image of at most ", kMostPixels, " pixels, got ", width, "x", height,
-       ", which are ", width * height);
-}
-
 namespace {
 
+using base::fail;
+
 // True for PNG, false for JPEG.
-bool is_png(Bytes bytes) {
+bool is_png(base::Bytes bytes) {
   if (bytes.size() >= 4 && bytes[0] == 0x89 && bytes[1] == 'P') return true;
   if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8) return false;
   if (bytes.empty()) fail("image", "expected a PNG or JPEG file, got an empty one");
@@ -25,11 +19,11 @@ bool is_png(Bytes bytes) {
 
 }  // namespace
 
-Image decode_image(Bytes bytes, int channels) {
+Image decode_image(base::Bytes bytes, int channels) {
   return is_png(bytes) ? decode_png(bytes, channels) : decode_jpeg(bytes, channels);
 }
 
-Image decode_image_grey(Bytes bytes) {
+Image decode_image_grey(base::Bytes bytes) {
   return is_png(bytes) ? decode_png_grey(bytes) : decode_jpeg_grey(bytes);
 }
 

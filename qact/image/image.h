@@ -1,8 +1,8 @@
-// Images in memory: 8 bits a value, rows of pixels, channels last (HWC).
+// Images in memory: 8 bits per channel, NHWC ("channels last").
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string_view>
 #include <vector>
 
 namespace qact::image {
@@ -29,5 +29,10 @@ struct Image {
     return pixels.data() + int64_t{y} * size.width * size.channels;
   }
 };
+
+// A file that claims more pixels than this is a decompression bomb.
+inline constexpr int64_t kMaxPixels = int64_t{1} << 26;
+// Throws where there are more pixels. `format` starts the message.
+void check_pixels(std::string_view format, int64_t width, int64_t height);
 
 }  // namespace qact::image

@@ -1,5 +1,7 @@
-// JPEG through libjpeg-turbo. Its errors are long jumps, so the functions that call setjmp
-// hold nothing with a destructor.
+// Through libjpeg-turbo, which reports errors with longjmp: functions that call setjmp hold nothing
+// with a destructor.
+#include "qact/image/jpeg.h"
+
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs size_t and FILE before it.
@@ -11,28 +13,28 @@
 #include <memory>
 
 #include "qact/base/fail.h"
-#include "qact/image/codec.h"
 #include "qact/image/colour.h"
 
 namespace qact::image {
 
+using base::Bytes;
 using base::fail;
 
 namespace {
 
-// A block of 8 x 8 takes a bit or more, and chroma may be quartered: more pixels in a byte
-// than this is a bomb. So is an image of more scans.
-constexpr int64_t kMostPixelsPerByte = 1024;
-constexpr int kMostScans = 100;
+// A block of 8 x 8 takes at least a bit, and chroma may be subsampled to a quarter: a file with
+// more pixels per byte, or more scans, is a decompression bomb.
+constexpr int64_t kMaxPixelsPerByte = 1024;
+constexpr int kMaxScans = 100;
 
-struct Errors {
+struct ErrorState {
   jpeg_error_mgr manager;  // first: libjpeg hands back a pointer to it
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = {};
 };
 
-[[noreturn]] void give_up(j_common_ptr state, const char* message) {
-  auto* errors = reinterpret_cast<Errors*>(state->err);
+[[noreturn]] void jump_out(j_common_ptr state, const char* message) {
+  auto* errors = reinterpret_cast<ErrorState*>(state->err);
   if (message) {
     std::strncpy(errors->message, message, sizeof(errors->message) - 1);
   } else {
@@ -47,44 +49,44 @@ void on_message(j_common_ptr state, int level) {
   const int code = state->err->msg_code;
   const bool harmless =
       code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
-  if (level < 0 && !harmless) give_up(state, nullptr);
+  if (level < 0 && !harmless) jump_out(state, nullptr);
 }
 
 void on_progress(j_common_ptr state) {
-  if (reinterpret_cast<j_decompress_ptr>(state)->input_scan_number > kMostScans) {
-    give_up(state, "more scans than an image has");
+  if (reinterpret_cast<j_decompress_ptr>(state)->input_scan_number > kMaxScans) {
+    jump_out(state, "more scans than an image has");
   }
 }
 
-jpeg_error_mgr* prepare(Errors* errors) {
+jpeg_error_mgr* prepare(ErrorState* errors) {
   jpeg_std_error(&errors->manager);
-  errors->manager.error_exit = [](j_common_ptr state) { give_up(state, nullptr); };
+  errors->manager.error_exit = [](j_common_ptr state) { jump_out(state, nullptr); };
   errors->manager.emit_message = on_message;
   return &errors->manager;
 }
 
-struct Reader {
-  Reader() {
+struct Decompressor {
+  Decompressor() {
     state.err = prepare(&errors);
     jpeg_create_decompress(&state);
     progress.progress_monitor = on_progress;
     state.progress = &progress;
   }
-  ~Reader() { jpeg_destroy_decompress(&state); }
-  Errors errors;
+  ~Decompressor() { jpeg_destroy_decompress(&state); }
+  ErrorState errors;
   jpeg_progress_mgr progress = {};
   jpeg_decompress_struct state = {};
 };
 
-bool read_header(Reader* reader, Bytes bytes, bool grey, Size* size) {
+bool read_header(Decompressor* reader, Bytes bytes, bool grey, Size* size) {
   jpeg_decompress_struct* state = &reader->state;
   if (setjmp(reader->errors.jump)) return false;
   jpeg_mem_src(state, bytes.data(), bytes.size());
   jpeg_read_header(state, TRUE);
   const int64_t pixels = int64_t{state->image_height} * state->image_width;
   check_pixels("jpeg", state->image_width, state->image_height);
-  if (pixels / kMostPixelsPerByte > static_cast<int64_t>(bytes.size())) {
-    give_up(reinterpret_cast<j_common_ptr>(state), "more pixels than its bytes can hold");
+  if (pixels / kMaxPixelsPerByte > static_cast<int64_t>(bytes.size())) {
+    jump_out(reinterpret_cast<j_common_ptr>(state), "more pixels than its bytes can hold");
   }
   if (state->num_components == 4) {
     state->out_color_space = JCS_CMYK;
@@ -98,7 +100,7 @@ bool read_header(Reader* reader, Bytes bytes, bool grey, Size* size) {
   return true;
 }
 
-bool read_pixels(Reader* reader, Image* image) {
+bool read_pixels(Decompressor* reader, Image* image) {
   jpeg_decompress_struct* state = &reader->state;
   if (setjmp(reader->errors.jump)) return false;
   while (state->output_scanline < state->output_height) {
@@ -109,8 +111,8 @@ bool read_pixels(Reader* reader, Image* image) {
   return true;
 }
 
-// Four inks, stored inverted as Adobe does (the convention that Pillow assumes too).
-Image from_inks(const Image& inks) {
+// CMYK to RGB. The four inks are stored inverted, as Adobe does and Pillow assumes.
+Image rgb_from_cmyk(const Image& inks) {
   Image out({inks.size.height, inks.size.width, 3});
   const int64_t pixels = int64_t{out.size.height} * out.size.width;
   for (int64_t i = 0; i < pixels; ++i) {
@@ -123,22 +125,22 @@ Image from_inks(const Image& inks) {
   return out;
 }
 
-struct Writer {
-  Writer() {
+struct Compressor {
+  Compressor() {
     state.err = prepare(&errors);
     jpeg_create_compress(&state);
   }
-  ~Writer() {
+  ~Compressor() {
     jpeg_destroy_compress(&state);
     std::free(bytes);
   }
-  Errors errors;
+  ErrorState errors;
   jpeg_compress_struct state = {};
   unsigned char* bytes = nullptr;
   unsigned long count = 0;
 };
 
-bool write_image(Writer* writer, const Image& image, int quality, bool optimise) {
+bool write_image(Compressor* writer, const Image& image, int quality, bool optimise) {
   jpeg_compress_struct* state = &writer->state;
   if (setjmp(writer->errors.jump)) return false;
   jpeg_mem_dest(state, &writer->bytes, &writer->count);
@@ -159,7 +161,7 @@ bool write_image(Writer* writer, const Image& image, int quality, bool optimise)
 }
 
 Image decode(Bytes bytes, bool grey) {
-  Reader reader;
+  Decompressor reader;
   Size size;
   if (!read_header(&reader, bytes, grey, &size)) {
     fail("jpeg", "expected a JPEG image, got: ", reader.errors.message);
@@ -169,7 +171,7 @@ Image decode(Bytes bytes, bool grey) {
     fail("jpeg", "expected a JPEG image of ", size.width, "x", size.height,
          ", got: ", reader.errors.message);
   }
-  return size.channels == 4 ? from_inks(image) : image;
+  return size.channels == 4 ? rgb_from_cmyk(image) : image;
 }
 
 }  // namespace
@@ -181,7 +183,7 @@ Image decode_jpeg(Bytes bytes, int channels) {
 Image decode_jpeg_grey(Bytes bytes) { return with_channels(decode(bytes, true), 1); }
 
 std::vector<uint8_t> encode_jpeg(const Image& image, int quality, bool optimise) {
-  Writer writer;
+  Compressor writer;
   if (!write_image(&writer, image, quality, optimise)) {
     fail("jpeg", "cannot write an image of ", image.size.width, "x", image.size.height, "x",
          image.size.channels, ": ", writer.errors.message);

@@ -1,21 +1,23 @@
-// numpy's .npy: a magic, a version, a length, and a header that is a literal Python
-// dictionary of exactly three keys.
+// A magic, a version, a length, and a header that is a literal Python dictionary of exactly three
+// keys.
+#include "qact/image/npy.h"
+
 #include <charconv>
 #include <cstring>
 #include <string_view>
 
 #include "qact/base/fail.h"
-#include "qact/image/codec.h"
 
 namespace qact::image {
 
+using base::Bytes;
 using base::fail;
 
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-int64_t bytes_of(std::string_view dtype) {
+int64_t item_bytes_of(std::string_view dtype) {
   constexpr std::string_view known[] = {"b1", "i1", "u1", "i2", "u2", "f2",
                                         "i4", "u4", "f4", "i8", "u8", "f8"};
   for (const std::string_view name : known) {
@@ -24,13 +26,13 @@ int64_t bytes_of(std::string_view dtype) {
   return 0;
 }
 
-// The few forms of Python's literals that a header consists of.
+// Parses the few forms of Python literals that a header has.
 class Parser {
  public:
   explicit Parser(std::string_view text) : rest_(text) {}
 
-  ArrayHeader header() {
-    ArrayHeader out;
+  NpyHeader header() {
+    NpyHeader out;
     bool has_dtype = false, has_order = false, has_shape = false;
     expect('{');
     while (!accept('}')) {
@@ -102,10 +104,10 @@ class Parser {
     if (name.find('O') != name.npos) {
       fail("npy", "expected an array of numbers, got pickled Python objects");
     }
-    if (name.starts_with('>') && bytes_of(name) > 1) {
+    if (name.starts_with('>') && item_bytes_of(name) > 1) {
       fail("npy", "expected little-endian numbers, got the big-endian dtype ", name);
     }
-    if (bytes_of(name) == 0) {
+    if (item_bytes_of(name) == 0) {
       fail("npy", "expected integers or floats of 1 to 8 bytes, got the dtype ",
            name.substr(0, 32));
     }
@@ -145,7 +147,7 @@ class Parser {
 };
 
 // The array's bytes; -1 where they are more than `limit`.
-int64_t data_bytes(const ArrayHeader& header, int64_t limit) {
+int64_t data_bytes(const NpyHeader& header, int64_t limit) {
   int64_t bytes = header.item_bytes();
   for (const int64_t size : header.shape) {
     if (size == 0) return 0;
@@ -156,7 +158,7 @@ int64_t data_bytes(const ArrayHeader& header, int64_t limit) {
 
 }  // namespace
 
-int64_t ArrayHeader::count() const {
+int64_t NpyHeader::count() const {
   int64_t count = 1;
   for (const int64_t size : shape) {
     if (size == 0) return 0;  // whatever the others are
@@ -165,9 +167,9 @@ int64_t ArrayHeader::count() const {
   return count;
 }
 
-int64_t ArrayHeader::item_bytes() const { return bytes_of(dtype); }
+int64_t NpyHeader::item_bytes() const { return item_bytes_of(dtype); }
 
-ArrayHeader parse_npy_header(Bytes bytes, int64_t file_bytes) {
+NpyHeader parse_npy_header(Bytes bytes, int64_t file_bytes) {
   const auto* text = reinterpret_cast<const char*>(bytes.data());
   if (bytes.size() < 12) fail("npy", "expected a header, got a file of ", bytes.size(), " bytes");
   if (std::string_view(text, kMagic.size()) != kMagic) {
@@ -181,7 +183,7 @@ ArrayHeader parse_npy_header(Bytes bytes, int64_t file_bytes) {
   if (length > static_cast<int64_t>(bytes.size()) - start) {
     fail("npy", "expected a header of ", length, " bytes, got ", bytes.size() - start);
   }
-  ArrayHeader header = Parser({text + start, static_cast<size_t>(length)}).header();
+  NpyHeader header = Parser({text + start, static_cast<size_t>(length)}).header();
   header.data_offset = start + length;
   const int64_t left = file_bytes - header.data_offset;
   if (data_bytes(header, left) != left) {

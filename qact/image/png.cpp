@@ -1,21 +1,23 @@
-// PNG through libpng. libpng reports an error with a long jump, so the functions that call
-// setjmp hold nothing with a destructor.
+// Through libpng, which reports errors with longjmp: functions that call setjmp hold nothing with a
+// destructor.
+#include "qact/image/png.h"
+
 #include <png.h>
 
 #include <cstring>
 
 #include "qact/base/fail.h"
-#include "qact/image/codec.h"
 #include "qact/image/colour.h"
 
 namespace qact::image {
 
+using base::Bytes;
 using base::fail;
 
 namespace {
 
-// Deflate makes at most 1032 bytes of one.
-constexpr int64_t kMostExpansion = 1032;
+// Deflate expands one byte to at most 1032.
+constexpr int64_t kMaxExpansion = 1032;
 
 struct Source {
   Bytes bytes;
@@ -43,14 +45,14 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
 bool read_header(png_structp png, png_infop info, Source* source, bool grey, Size* size) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_read_fn(png, source, read_bytes);
-  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_pixels() knows better
+  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_pixels() limits the product
   png_set_chunk_malloc_max(png, 1 << 20);
   png_read_info(png, info);
   const int64_t height = png_get_image_height(png, info);
   const int64_t width = png_get_image_width(png, info);
   check_pixels("png", width, height);
   const int64_t raw = height * static_cast<int64_t>(png_get_rowbytes(png, info));
-  if (raw / kMostExpansion > static_cast<int64_t>(source->bytes.size())) {
+  if (raw / kMaxExpansion > static_cast<int64_t>(source->bytes.size())) {
     png_error(png, "more pixels than its bytes can hold");
   }
   png_set_expand(png);

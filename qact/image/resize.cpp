@@ -8,19 +8,19 @@
 
 namespace qact::image {
 
-using base::fail;
-
 namespace {
 
-constexpr int kFraction = 22;  // bits
+using base::fail;
 
-// Which inputs make one output, and how much of each.
+constexpr int kFractionBits = 22;
+
+// The inputs of one output value and their weights.
 struct Taps {
   int first = 0;
   std::vector<int32_t> weights;
 };
 
-std::vector<Taps> triangle(int from, int to) {
+std::vector<Taps> triangle_taps(int from, int to) {
   const double scale = static_cast<double>(from) / to;
   const double reach = std::max(scale, 1.0);
   std::vector<Taps> out(to);
@@ -36,36 +36,38 @@ std::vector<Taps> triangle(int from, int to) {
     }
     out[i].first = first;
     for (const double w : weights) {
-      out[i].weights.push_back(static_cast<int32_t>(w / sum * (1 << kFraction) + 0.5));
+      out[i].weights.push_back(static_cast<int32_t>(w / sum * (1 << kFractionBits) + 0.5));
     }
   }
   return out;
 }
 
 // One output value from inputs `step` apart.
-uint8_t weigh(const Taps& taps, const uint8_t* from, int64_t step) {
-  int32_t sum = 1 << (kFraction - 1);
+uint8_t weighted_sum(const Taps& taps, const uint8_t* from, int64_t step) {
+  int32_t sum = 1 << (kFractionBits - 1);
   for (size_t i = 0; i < taps.weights.size(); ++i) sum += taps.weights[i] * from[i * step];
-  return static_cast<uint8_t>(std::clamp(sum >> kFraction, 0, 255));
+  return static_cast<uint8_t>(std::clamp(sum >> kFractionBits, 0, 255));
 }
 
 }  // namespace
 
 Image resize_bilinear(const Image& image, int height, int width) {
   const int channels = image.size.channels;
-  const std::vector<Taps> across = triangle(image.size.width, width);
+  const std::vector<Taps> across = triangle_taps(image.size.width, width);
   Image narrow({image.size.height, width, channels});
   for (int y = 0; y < narrow.size.height; ++y) {
     for (int i = 0; i < width * channels; ++i) {
       const Taps& taps = across[i / channels];
-      narrow.row(y)[i] = weigh(taps, image.row(y) + taps.first * channels + i % channels, channels);
+      narrow.row(y)[i] =
+          weighted_sum(taps, image.row(y) + taps.first * channels + i % channels, channels);
     }
   }
-  const std::vector<Taps> down = triangle(image.size.height, height);
+  const std::vector<Taps> down = triangle_taps(image.size.height, height);
   Image out({height, width, channels});
   for (int y = 0; y < height; ++y) {
     for (int i = 0; i < width * channels; ++i) {
-      out.row(y)[i] = weigh(down[y], narrow.row(down[y].first) + i, int64_t{width} * channels);
+      out.row(y)[i] =
+          weighted_sum(down[y], narrow.row(down[y].first) + i, int64_t{width} * channels);
     }
   }
   return out;
@@ -81,7 +83,7 @@ Image resize_shorter(const Image& image, int side) {
                          : resize_bilinear(image, other(height, width), side);
 }
 
-Image crop_middle(const Image& image, int height, int width) {
+Image centre_crop(const Image& image, int height, int width) {
   if (image.size.height < height || image.size.width < width) {
     fail("crop", "expected an image of at least ", height, "x", width, ", got ", image.size.height,
          "x", image.size.width);

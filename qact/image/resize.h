@@ -1,5 +1,5 @@
-// Resizing as Pillow does it: a triangle filter as wide as the reduction, in 8 bits and two
-// passes; and the crop around the middle.
+// Resizing as Pillow does it: bilinear with antialiasing (a triangle filter as wide as the
+// reduction), separable, in 8 bits. And torchvision's centre crop.
 #pragma once
 
 #include "qact/image/image.h"
@@ -8,9 +8,9 @@ namespace qact::image {
 
 Image resize_bilinear(const Image& image, int height, int width);
 
-// The shorter side becomes `side`, the other follows.
+// The shorter side becomes `side`; the aspect ratio stays.
 Image resize_shorter(const Image& image, int side);
 
-Image crop_middle(const Image& image, int height, int width);
+Image centre_crop(const Image& image, int height, int width);
 
 }  // namespace qact::image

@@ -153,7 +153,7 @@ void Trainer::save() {
 }
 
 ModelCard Trainer::card() const {
-  const data::Dataset& dataset = data_.dataset();
+  const data::DatasetInfo& dataset = data_.dataset();
   return {.model = config_.model,
           .options = network_->options(),
           .normalisation = dataset.normalisation,

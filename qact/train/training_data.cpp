@@ -32,7 +32,7 @@ data::Augmentation augmentation(const std::string& name) {
   return out;
 }
 
-data::Opened open(const TrainConfig& c) {
+data::Dataset open(const TrainConfig& c) {
   const int size = static_cast<int>(c.image_size);
   return data::open_dataset(c.data, data::data_folder(c.data_dir), {.resize = size, .crop = size});
 }
@@ -120,7 +120,7 @@ data::LoaderOptions TrainingData::loader_options() const {
   data::LoaderOptions options;
   options.workers = static_cast<int>(config_.workers);
   options.seed = config_.seed;
-  options.normalisation = opened_.dataset.normalisation;
+  options.normalisation = opened_.info.normalisation;
   return options;
 }
 

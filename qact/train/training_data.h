@@ -49,7 +49,7 @@ class TrainingData {
   // `balanced`: every batch has equally many samples of several classes.
   TrainingData(const TrainConfig& config, bool balanced);
 
-  const data::Dataset& dataset() const { return opened_.dataset; }
+  const data::DatasetInfo& dataset() const { return opened_.info; }
   const data::Split& split() const { return split_; }
   const std::string& hash() const { return hash_; }  // data::digest_of it
   int64_t images() const { return static_cast<int64_t>(indices_.train.size()); }
@@ -73,7 +73,7 @@ class TrainingData {
 
   const TrainConfig config_;
   const bool balanced_;
-  const data::Opened opened_;
+  const data::Dataset opened_;
   const data::Split split_;
   const std::string hash_;
   const Holdout indices_;

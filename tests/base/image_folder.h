@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "qact/image/codec.h"
+#include "qact/image/png.h"
 
 namespace qact {
 

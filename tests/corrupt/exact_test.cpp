@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "qact/corrupt/corrupt.h"
-#include "qact/image/codec.h"
+#include "qact/image/npy.h"
 #include "tests/corrupt/test_images.h"
 
 namespace qact::corrupt {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "qact/base/random.h"
-#include "qact/image/codec.h"
+#include "qact/image/png.h"
 #include "tests/base/scratch_folder.h"
 
 namespace qact::corrupt::testing {

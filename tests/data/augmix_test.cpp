@@ -19,7 +19,7 @@ image::Image fixture_image() {
 TEST(AugMix, OperationsGivePillowsPixels) {
   const double levels[] = {0.1, 0.7, 1.3, 2.6, 2.99, 7.5};
   const image::Image image = fixture_image();
-  for (const Operation& operation : augmix_operations()) {
+  for (const AugMixOperation& operation : augmix_operations()) {
     const test::Array expected =
         test::fixture_array("data/augmix_" + std::string(operation.name) + ".npy");
     for (int64_t view = 0; view < expected.header.shape[0]; ++view) {
@@ -41,7 +41,7 @@ TEST(AugMix, WeightsAreAMixture) {
     ASSERT_EQ(chains.size(), 4u);
     EXPECT_EQ(chains[0].image.pixels, image.pixels);
     float sum = 0;
-    for (const Chain& chain : chains) sum += chain.weight;
+    for (const WeightedImage& chain : chains) sum += chain.weight;
     EXPECT_NEAR(sum, 1, 1e-5);
     clean += chains[0].weight;
     const double share = chains[1].weight / (1 - chains[0].weight);
@@ -56,7 +56,7 @@ TEST(AugMix, WeightsAreAMixture) {
 
 TEST(AugMix, FlatImagesStayFlat) {
   image::Image flat({5, 6, 1});
-  for (const Operation& operation : augmix_operations()) {
+  for (const AugMixOperation& operation : augmix_operations()) {
     if (std::string(operation.name) == "solarize") continue;
     EXPECT_EQ(operation.apply(flat, 2, true).pixels, flat.pixels) << operation.name;
   }

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "qact/data/augment.h"
-#include "tests/data/folder.h"
+#include "tests/data/test_files.h"
 
 namespace qact::data {
 namespace {
@@ -26,12 +25,12 @@ struct Epochs {
 };
 
 Epochs run_epochs(const Split& split, const LoaderOptions& options, int slots, int epochs = 2) {
-  const int64_t room = options.batch_size * split.size.values();
-  std::vector<float> images(slots * room);
+  const int64_t values = options.batch_size * split.size.values();
+  std::vector<float> images(slots * values);
   std::vector<int64_t> labels(slots * options.batch_size);
   std::vector<BatchSlot> memory;
   for (int i = 0; i < slots; ++i) {
-    memory.push_back({&images[i * room], &labels[i * options.batch_size]});
+    memory.push_back({&images[i * values], &labels[i * options.batch_size]});
   }
   Loader loader(split, options, memory);
   Epochs out;
@@ -50,7 +49,7 @@ Epochs run_epochs(const Split& split, const LoaderOptions& options, int slots, i
   return out;
 }
 
-TEST(Loader, NormalisesToPlanes) {
+TEST(Loader, NormalisesToNchw) {
   const Split split = some_images(5, {3, 4, 3});
   LoaderOptions options;
   options.batch_size = 2;
@@ -152,7 +151,7 @@ TEST(Loader, GivesAnOrderFromAnyBatchOn) {
   }
 }
 
-TEST(Loader, LeavesAnEpochUnderWay) {
+TEST(Loader, DropsAnEpochUnderWay) {
   const Split split = some_images(40, {4, 4, 1});
   std::vector<float> images(3 * 4 * 16);
   std::vector<int64_t> labels(3 * 4);
@@ -181,8 +180,8 @@ TEST(Loader, Refuses) {
   EXPECT_TRUE(contains(message({.normalisation = {{0.5}, {0.5}}}, slots), "3 channels, got 1"));
 }
 
-// Of its epoch and its place in the dataset alone, in the stream that is the augmentation's.
-TEST(Augment, DrawsFromItsStream) {
+// The draws depend on the epoch and the image's index alone.
+TEST(Loader, AugmentsFromItsStream) {
   const Split split = some_images(4, {6, 6, 1});
   LoaderOptions options;
   options.batch_size = 4;
@@ -193,74 +192,11 @@ TEST(Augment, DrawsFromItsStream) {
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
     for (int64_t i = 0; i < 4; ++i) {
       base::Random random(9, base::Stream::augmentation, epoch, i);
-      const CropFlip placement = draw_placement(options.augmentation, &random);
+      const CropFlip at = draw_crop_flip(options.augmentation, &random);
       std::vector<float> expected(36);
-      write_normalised(split.image(i), split.size, placement, table, expected.data());
+      write_normalised(split.image(i), split.size, at, table, expected.data());
       const float* found = &run.images[(4 * epoch + i) * 36];
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found)) << epoch << ", " << i;
-    }
-  }
-}
-
-// The padded, flipped image written out, then cut.
-TEST(Augment, PlacesAsPaddingFlippingAndCroppingDo) {
-  const image::Size size{5, 6, 3};
-  const Buffer pixels = pattern(size.values());
-  const std::vector<float> table = normalisation_table({}, 3);
-  constexpr int pad = 4;
-  for (int top = -pad; top <= pad; ++top) {
-    for (int left = -pad; left <= pad; ++left) {
-      for (const bool flip : {false, true}) {
-        image::Image padded({size.height + 2 * pad, size.width + 2 * pad, 3});
-        for (int y = 0; y < size.height; ++y) {
-          for (int x = 0; x < size.width; ++x) {
-            const int from = flip ? size.width - 1 - x : x;
-            std::copy_n(&pixels[(y * size.width + from) * 3], 3,
-                        padded.row(y + pad) + 3 * (x + pad));
-          }
-        }
-        const CropFlip placement{top, left, flip};
-        const image::Image placed = place(pixels.data(), size, placement);
-        std::vector<float> planes(size.values());
-        write_normalised(pixels.data(), size, placement, table, planes.data());
-        for (int y = 0; y < size.height; ++y) {
-          for (int x = 0; x < size.width; ++x) {
-            for (int c = 0; c < 3; ++c) {
-              const uint8_t expected = padded.row(y + top + pad)[3 * (x + left + pad) + c];
-              ASSERT_EQ(placed.row(y)[3 * x + c], expected);
-              ASSERT_EQ(planes[(c * size.height + y) * size.width + x], table[256 * c + expected]);
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(Augment, DrawsEveryPlacement) {
-  base::Random random(1, 0);
-  std::set<std::tuple<int, int, bool>> seen;
-  for (int i = 0; i < 2000; ++i) {
-    const CropFlip placement = draw_placement({.pad = 2, .flip = true}, &random);
-    seen.insert({placement.top, placement.left, placement.flip});
-    EXPECT_LE(std::max(std::abs(placement.top), std::abs(placement.left)), 2);
-  }
-  EXPECT_EQ(seen.size(), 5u * 5 * 2);
-}
-
-TEST(Augment, MixesAsTheWeightsSay) {
-  const image::Size size{2, 2, 3};
-  const std::vector<float> table = normalisation_table({{0.5, 0.5, 0.5}, {0.2, 0.2, 0.2}}, 3);
-  std::vector<Chain> chains = {{image::Image(size), 0.25f}, {image::Image(size), 0.75f}};
-  chains[0].image.pixels = pattern(12, 3);
-  chains[1].image.pixels = pattern(12, 9);
-  std::vector<float> out(12);
-  write_mixed(chains, table, out.data());
-  for (int c = 0; c < 3; ++c) {
-    for (int p = 0; p < 4; ++p) {
-      EXPECT_FLOAT_EQ(out[4 * c + p],
-                      0.25f * table[256 * c + chains[0].image.pixels[3 * p + c]] +
-                          0.75f * table[256 * c + chains[1].image.pixels[3 * p + c]]);
     }
   }
 }

@@ -20,7 +20,7 @@ struct EvaluateFolder : train::TrainFolder {
 
   train::Model model() const { return train::load_model(run("run").model()); }
   data::Split test_images() const {
-    return data::open_dataset((path / "data").string(), {}).read({.part = data::Part::kTest});
+    return data::open_dataset((path / "data").string(), {}).read({.split = data::SplitName::test});
   }
 };
 

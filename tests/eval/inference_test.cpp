@@ -38,7 +38,7 @@ Tensor plain_images(const train::ModelCard& card, const data::Split& split, int6
                     int64_t last) {
   std::vector<Tensor> all;
   for (int64_t i = first; i < last; ++i) {
-    all.push_back(plain_image(card, data::place(split.image(i), split.size, {})));
+    all.push_back(plain_image(card, data::crop_flip(split.image(i), split.size, {})));
   }
   return torch::cat(all);
 }
@@ -125,9 +125,9 @@ TEST_P(Inferences, AugmentIsABatchOfOneImagesCopies) {
     std::vector<Tensor> context = {images(i, i + 1)};
     base::Random random(7, base::Stream::copies, i);
     for (int k = 0; k < 5; ++k) {
-      const data::CropFlip placement = data::draw_placement(how_.augmentation, &random);
+      const data::CropFlip placement = data::draw_crop_flip(how_.augmentation, &random);
       context.push_back(
-          plain_image(plain_.card, data::place(split_.image(i), split_.size, placement)));
+          plain_image(plain_.card, data::crop_flip(split_.image(i), split_.size, placement)));
     }
     EXPECT_LT(difference(all.narrow(0, i, 1), forward(torch::cat(context)).narrow(0, 0, 1)), 1e-5);
   }
@@ -277,9 +277,8 @@ TEST_P(Inferences, RefuseProbabilitiesThatAreNoNumbers) {
   for (const auto& parameter : model_.network->named_parameters()) {
     if (parameter.value().dim() == 2) parameter.value().fill_(3e38);
   }
-  expect_in(
-      "expected finite probabilities from the classifier head, got others for 41 of 41",
-      message_of([&] { infer_in("tracked"); }));
+  expect_in("expected finite probabilities from the classifier head, got others for 41 of 41",
+            message_of([&] { infer_in("tracked"); }));
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ TEST(Predict, TakesOtherSizesAndColours) {
 
   const auto fitted = [&](const image::Image& image) {
     const auto bytes = image::encode_png(image);
-    return image::crop_middle(image::resize_shorter(image::decode_image(bytes, 1), 16), 16, 16)
+    return image::centre_crop(image::resize_shorter(image::decode_image(bytes, 1), 16), 16, 16)
         .pixels;
   };
   std::vector<uint8_t> pixels = fitted(wide);

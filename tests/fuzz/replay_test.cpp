@@ -20,7 +20,7 @@ TEST(Fuzz, ReplaysTheCorpus) {
       EXPECT_NO_THROW(target.run(bytes));
       // Cut short in places too.
       for (size_t part = 1; part < 8; ++part) {
-        EXPECT_NO_THROW(target.run(image::Bytes(bytes).first(bytes.size() * part / 8)));
+        EXPECT_NO_THROW(target.run(base::Bytes(bytes).first(bytes.size() * part / 8)));
       }
       ++count;
     }

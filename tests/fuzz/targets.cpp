@@ -8,11 +8,13 @@
 #include "qact/data/cifar_binary.h"
 #include "qact/data/idx.h"
 #include "qact/data/npy_pair.h"
+#include "qact/image/jpeg.h"
+#include "qact/image/png.h"
 
 namespace qact::fuzz {
 namespace {
 
-using image::Bytes;
+using base::Bytes;
 
 void expect(bool holds) {
   if (!holds) std::abort();

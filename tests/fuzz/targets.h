@@ -5,13 +5,13 @@
 #include <span>
 #include <string>
 
-#include "qact/image/codec.h"
+#include "qact/base/bytes.h"
 
 namespace qact::fuzz {
 
 struct Target {
   std::string name;
-  void (*run)(image::Bytes bytes);
+  void (*run)(base::Bytes bytes);
 };
 
 std::span<const Target> targets();

@@ -1,4 +1,4 @@
-// Files under tests/fixtures and bytes in general.
+// Files under tests/fixtures, read as bytes and as arrays.
 #pragma once
 
 #include <fstream>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "qact/image/codec.h"
+#include "qact/image/npy.h"
 
 namespace qact::test {
 
@@ -21,26 +21,19 @@ inline std::vector<uint8_t> fixture(const std::string& name) {
 }
 
 struct Array {
-  image::ArrayHeader header;
+  image::NpyHeader header;
   std::vector<uint8_t> bytes;
 };
 
-inline Array fixture_array(const std::string& name) {
-  const std::vector<uint8_t> file = fixture(name);
+inline Array array_of_file(const std::string& path) {
+  const std::vector<uint8_t> file = bytes_of_file(path);
   Array out{image::parse_npy_header(file, static_cast<int64_t>(file.size())), {}};
   out.bytes.assign(file.begin() + out.header.data_offset, file.end());
   return out;
 }
 
-// The message of what `action` throws, or nothing.
-template <class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
+inline Array fixture_array(const std::string& name) {
+  return array_of_file(QACT_TEST_FIXTURES "/" + name);
 }
 
 }  // namespace qact::test

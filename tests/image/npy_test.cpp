@@ -1,13 +1,12 @@
 // Headers of .npy files: what numpy writes, and what must be refused.
+#include "qact/image/npy.h"
+
 #include <gtest/gtest.h>
 
-#include "qact/image/codec.h"
-#include "tests/image/fixtures.h"
+#include "tests/base/message.h"
 
 namespace qact::image {
 namespace {
-
-using test::message_of;
 
 std::vector<uint8_t> file_with(const std::string& header, int64_t data_bytes, int version = 1) {
   std::string text = "\x93NUMPY";
@@ -22,7 +21,7 @@ std::vector<uint8_t> file_with(const std::string& header, int64_t data_bytes, in
   return out;
 }
 
-ArrayHeader parse(const std::vector<uint8_t>& file) {
+NpyHeader parse(const std::vector<uint8_t>& file) {
   return parse_npy_header(file, static_cast<int64_t>(file.size()));
 }
 
@@ -35,7 +34,7 @@ TEST(Npy, ReadsBackWhatItWrites) {
       int64_t count = 1;
       for (const int64_t size : shape) count *= size;
       file.resize(file.size() + count * (dtype[2] - '0'));
-      const ArrayHeader header = parse(file);
+      const NpyHeader header = parse(file);
       EXPECT_EQ(header.dtype, dtype);
       EXPECT_EQ(header.shape, shape);
       EXPECT_EQ(header.count(), count);
@@ -47,7 +46,7 @@ TEST(Npy, ReadsEveryVersion) {
   for (const int version : {1, 2, 3}) {
     const auto file =
         file_with("{'descr': '<u2', 'fortran_order': False, 'shape': (3, 2), }  \n", 12, version);
-    const ArrayHeader header = parse(file);
+    const NpyHeader header = parse(file);
     EXPECT_EQ(header.count(), 6);
     EXPECT_EQ(header.item_bytes(), 2);
     EXPECT_EQ(header.data_offset, static_cast<int64_t>(file.size()) - 12);

@@ -1,8 +1,10 @@
-// Sizes against Pillow (tests/fixtures/image/make.py).
+// Resized images against Pillow (tests/fixtures/image/make.py).
 #include "qact/image/resize.h"
 
 #include <gtest/gtest.h>
 
+#include "qact/image/png.h"
+#include "tests/base/message.h"
 #include "tests/image/fixtures.h"
 
 namespace qact::image {
@@ -18,18 +20,18 @@ TEST(Resize, GivesPillowsPixels) {
   }
 }
 
-TEST(Resize, KeepsTheShapeOfThePicture) {
+TEST(Resize, KeepsTheAspectRatio) {
   EXPECT_EQ(resize_shorter(Image({30, 47, 1}), 10).size, (Size{10, 15, 1}));
   EXPECT_EQ(resize_shorter(Image({47, 30, 3}), 60).size, (Size{94, 60, 3}));
   EXPECT_EQ(resize_shorter(Image({8, 8, 3}), 8).size, (Size{8, 8, 3}));
 }
 
-TEST(Crop, TakesTheMiddle) {
+TEST(CentreCrop, TakesTheCentre) {
   Image image({5, 7, 1});
   for (int i = 0; i < 35; ++i) image.pixels[i] = static_cast<uint8_t>(i);
-  const Image middle = crop_middle(image, 3, 3);
+  const Image middle = centre_crop(image, 3, 3);
   EXPECT_EQ(middle.pixels, (std::vector<uint8_t>{9, 10, 11, 16, 17, 18, 23, 24, 25}));
-  EXPECT_NE(test::message_of([&] { crop_middle(image, 6, 3); }).find("at least 6x3, got 5x7"),
+  EXPECT_NE(message_of([&] { centre_crop(image, 6, 3); }).find("at least 6x3, got 5x7"),
             std::string::npos);
 }
 

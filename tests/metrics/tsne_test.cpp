@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "qact/data/sets.h"
+#include "qact/data/factories.h"
 #include "qact/metrics/neighbour_probabilities.h"
 #include "qact/metrics/principal_components.h"
 
@@ -32,7 +32,7 @@ struct Points {
 };
 
 Points digits() {
-  const data::Split split = data::mnist_small().read("", {.part = data::Part::kTest});
+  const data::Split split = data::mnist_small().read("", {.split = data::SplitName::test});
   Points points{{}, split.size.values()};
   const int64_t every = fixture()["every"];
   for (int64_t i = 0; i < split.count(); i += every) {

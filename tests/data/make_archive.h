@@ -1,10 +1,10 @@
-// Archives, written as a test wants them.
+// Archives with the entries that a test asks for.
 #pragma once
 
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "tests/data/folder.h"
+#include "tests/data/test_files.h"
 
 namespace qact::test {
 
@@ -14,14 +14,14 @@ struct Entry {
   std::string link = "";
 };
 
-enum class Format { kTar, kZip, kAr };
+enum class Format { tar, zip, ar };
 
 inline void make_archive(const fs::path& path, const std::vector<Entry>& entries,
-                         Format format = Format::kTar) {
+                         Format format = Format::tar) {
   ::archive* out = archive_write_new();
-  if (format == Format::kZip) {
+  if (format == Format::zip) {
     archive_write_set_format_zip(out);
-  } else if (format == Format::kAr) {
+  } else if (format == Format::ar) {
     archive_write_set_format_ar_svr4(out);
   } else {
     archive_write_add_filter_gzip(out);

@@ -1,13 +1,15 @@
-// The table: the embedded set, official layouts in miniature, and one's own folders.
+// The table, the embedded dataset, and official layouts in miniature.
+#include "qact/data/dataset.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <set>
 
 #include "qact/data/check.h"
-#include "qact/data/dataset.h"
 #include "qact/data/fetch.h"
-#include "tests/data/folder.h"
+#include "qact/image/jpeg.h"
+#include "tests/data/test_files.h"
 
 namespace qact::data {
 namespace {
@@ -16,7 +18,7 @@ using namespace test;
 
 TEST(Table, NamesAreUniqueAndConstantsComplete) {
   std::set<std::string> names;
-  for (const Dataset& dataset : datasets()) {
+  for (const DatasetInfo& dataset : datasets()) {
     EXPECT_TRUE(names.insert(dataset.name).second) << dataset.name;
     EXPECT_EQ(dataset.normalisation.mean.size(), static_cast<size_t>(dataset.size.channels));
     EXPECT_EQ(dataset.normalisation.std.size(), static_cast<size_t>(dataset.size.channels));
@@ -32,10 +34,10 @@ TEST(Table, NamesAreUniqueAndConstantsComplete) {
 }
 
 TEST(MnistSmall, IsBalancedAndReal) {
-  const Opened opened = open_dataset("mnist-small", "/nowhere");
-  for (const Part part : {Part::kTrain, Part::kTest}) {
-    const Split split = opened.read({part});
-    ASSERT_EQ(split.count(), part == Part::kTrain ? 12000 : 2000);
+  const Dataset opened = open_dataset("mnist-small", "/nowhere");
+  for (const SplitName name : {SplitName::train, SplitName::test}) {
+    const Split split = opened.read({name});
+    ASSERT_EQ(split.count(), name == SplitName::train ? 12000 : 2000);
     EXPECT_EQ(split.size, (image::Size{28, 28, 1}));
     std::vector<int64_t> counts(10);
     for (const int64_t label : split.labels) ++counts[label];
@@ -46,18 +48,18 @@ TEST(MnistSmall, IsBalancedAndReal) {
   }
 }
 
-TEST(Open, PutsNothingInThePlaceOfWhatWasNotFetched) {
-  TemporaryFolder folder;
+TEST(OpenDataset, PutsNothingInThePlaceOfWhatWasNotFetched) {
+  ScratchFolder folder;
   for (const std::string name : {"mnist", "cifar10"}) {
-    EXPECT_EQ(message_of([&] { open_dataset(name, folder.path()); }),
+    EXPECT_EQ(message_of([&] { open_dataset(name, folder.path); }),
               "[data] expected " + name + " in " + (folder / name).string() +
                   ", got nothing there: `qact data fetch " + name + "` gets it");
   }
   fs::create_directories(folder / "mnist");
-  EXPECT_EQ(open_dataset("mnist", folder.path()).dataset.name, "mnist");
+  EXPECT_EQ(open_dataset("mnist", folder.path).info.name, "mnist");
 }
 
-TEST(Open, TakesTheFolderFromTheOptionThenTheEnvironment) {
+TEST(OpenDataset, TakesTheFolderFromTheOptionThenTheEnvironment) {
   ::setenv("QACT_DATA", "/from/environment", 1);
   EXPECT_EQ(data_folder("/from/option"), "/from/option");
   EXPECT_EQ(data_folder(), "/from/environment");
@@ -68,58 +70,59 @@ TEST(Open, TakesTheFolderFromTheOptionThenTheEnvironment) {
 TEST(Cifar, IsReadWhereItsArchiveUnpacksToo) {
   const Buffer record = joined({3}, pattern(3072));
   for (const std::string inner : {"", "cifar-10-batches-bin/"}) {
-    TemporaryFolder folder;
+    ScratchFolder folder;
     for (int i = 1; i <= 5; ++i) {
       put(folder / ("cifar10/" + inner + "data_batch_" + std::to_string(i) + ".bin"), record);
     }
     put(folder / ("cifar10/" + inner + "test_batch.bin"), record);
-    const Opened opened = open_dataset("cifar10", folder.path());
-    EXPECT_EQ(opened.read({Part::kTrain}).count(), 5);
-    EXPECT_EQ(opened.read({Part::kTest}).count(), 1);
-    EXPECT_TRUE(contains(message_of([&] { opened.read({Part::kTest, "fog", 1}); }), "clean set"));
+    const Dataset opened = open_dataset("cifar10", folder.path);
+    EXPECT_EQ(opened.read({SplitName::train}).count(), 5);
+    EXPECT_EQ(opened.read({SplitName::test}).count(), 1);
+    EXPECT_TRUE(
+        contains(message_of([&] { opened.read({SplitName::test, "fog", 1}); }), "clean set"));
   }
 }
 
 TEST(CifarC, SlicesTheSeverities) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   const Buffer pixels = pattern(10 * 3072), labels = {4, 2, 4, 2, 4, 2, 4, 2, 4, 2};
   put(folder / "cifar10-c/fog.npy", npy_file("|u1", {10, 32, 32, 3}, pixels));
   put(folder / "cifar10-c/labels.npy", npy_file("|u1", {10}, labels));
-  const Opened opened = open_dataset("cifar10-c", folder.path());
+  const Dataset opened = open_dataset("cifar10-c", folder.path);
   for (int severity = 1; severity <= 5; ++severity) {
-    const Split split = opened.read({Part::kTest, "fog", severity});
+    const Split split = opened.read({SplitName::test, "fog", severity});
     EXPECT_EQ(split.labels, (std::vector<int64_t>{4, 2}));
     EXPECT_TRUE(std::equal(split.pixels.begin(), split.pixels.end(),
                            pixels.begin() + (severity - 1) * 2 * 3072));
   }
-  const auto message = [&](const Which& which) { return message_of([&] { opened.read(which); }); };
-  EXPECT_TRUE(contains(message({Part::kTest, "fog", 6}), "1 to 5, got 6"));
-  EXPECT_TRUE(contains(message({Part::kTest, "rain", 1}), "got rain"));
-  EXPECT_TRUE(contains(message({Part::kTrain, "fog", 1}), "test part"));
-  EXPECT_TRUE(contains(message({Part::kTest, "snow", 1}), "snow.npy"));
+  const auto message = [&](const SplitId& id) { return message_of([&] { opened.read(id); }); };
+  EXPECT_TRUE(contains(message({SplitName::test, "fog", 6}), "1 to 5, got 6"));
+  EXPECT_TRUE(contains(message({SplitName::test, "rain", 1}), "got rain"));
+  EXPECT_TRUE(contains(message({SplitName::train, "fog", 1}), "test split"));
+  EXPECT_TRUE(contains(message({SplitName::test, "snow", 1}), "snow.npy"));
 }
 
-TEST(MnistC, ReadsBothParts) {
-  TemporaryFolder folder;
+TEST(MnistC, ReadsBothSplits) {
+  ScratchFolder folder;
   for (const std::string part : {"train", "test"}) {
     put(folder / ("mnist-c/zigzag/" + part + "_images.npy"),
         npy_file("|u1", {2, 28, 28, 1}, pattern(2 * 784)));
     put(folder / ("mnist-c/zigzag/" + part + "_labels.npy"),
         npy_file("<i8", {2}, joined(Buffer(8), Buffer(8))));
   }
-  const Opened opened = open_dataset("mnist-c", folder.path());
-  EXPECT_EQ(opened.read({Part::kTrain, "zigzag", 1}).count(), 2);
-  EXPECT_EQ(opened.read({Part::kTest, "zigzag", 1}).size, (image::Size{28, 28, 1}));
+  const Dataset opened = open_dataset("mnist-c", folder.path);
+  EXPECT_EQ(opened.read({SplitName::train, "zigzag", 1}).count(), 2);
+  EXPECT_EQ(opened.read({SplitName::test, "zigzag", 1}).size, (image::Size{28, 28, 1}));
   EXPECT_TRUE(contains(message_of([&] { check(opened); }), "shot_noise/train_images.npy"));
 }
 
 TEST(OpenDataset, NamesAFileInAFoldersPlace) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   put(folder / "cifar10", "");
   const auto message = [&](const fs::path& data) {
     return message_of([&] { open_dataset("cifar10", data); });
   };
-  EXPECT_EQ(message(folder.path()),
+  EXPECT_EQ(message(folder.path),
             "[file] expected a folder, got a file: " + (folder / "cifar10").string());
   EXPECT_EQ(message(folder / "cifar10"),
             "[file] expected a folder, got a file: " + (folder / "cifar10").string());
@@ -137,7 +140,7 @@ Buffer tiny_image(uint8_t value) {
 std::string class_name(int i) { return std::to_string(10000 + i).insert(0, 1, 'n'); }
 
 TEST(TinyImagenet, ReadsTheAnnotations) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   const fs::path root = folder / "tiny-imagenet/tiny-imagenet-200";
   for (int i = 0; i < 200; ++i) {
     const std::string name = class_name(i);
@@ -150,65 +153,41 @@ TEST(TinyImagenet, ReadsTheAnnotations) {
     list += name + "\t" + class_name(i) + "\t0\t32\t44\t62\n";
   }
   put(root / "val/val_annotations.txt", list);
-  const Opened opened = open_dataset("tiny-imagenet", folder.path());
-  const Split train = opened.read({Part::kTrain});
+  const Dataset opened = open_dataset("tiny-imagenet", folder.path);
+  const Split train = opened.read({SplitName::train});
   ASSERT_EQ(train.count(), 200);
   for (int i = 0; i < 200; ++i) {
     ASSERT_EQ(train.labels[i], i);
     ASSERT_EQ(train.image(i)[0], i);
   }
-  EXPECT_EQ(opened.read({Part::kTest}).labels, (std::vector<int64_t>{7, 150}));
+  EXPECT_EQ(opened.read({SplitName::test}).labels, (std::vector<int64_t>{7, 150}));
 
   put(root / "val/val_annotations.txt", list + "x.JPEG\tn99999\t0\n");
-  EXPECT_TRUE(contains(message_of([&] { opened.read({Part::kTest}); }), "line 3"));
+  EXPECT_TRUE(contains(message_of([&] { opened.read({SplitName::test}); }), "line 3"));
   fs::remove_all(root / "train" / class_name(9));
-  EXPECT_TRUE(contains(message_of([&] { opened.read({Part::kTrain}); }), "got 199"));
+  EXPECT_TRUE(contains(message_of([&] { opened.read({SplitName::train}); }), "got 199"));
 }
 
 TEST(TinyImagenetC, ReadsFolders) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   for (int i = 0; i < 200; ++i) {
-    put(folder.path() / "tiny-imagenet-c/fog/2" / class_name(i) / "0.JPEG", tiny_image(i));
+    put(folder.path / "tiny-imagenet-c/fog/2" / class_name(i) / "0.JPEG", tiny_image(i));
   }
-  const Opened opened = open_dataset("tiny-imagenet-c", folder.path());
-  EXPECT_EQ(opened.read({Part::kTest, "fog", 2}).count(), 200);
-  EXPECT_TRUE(contains(message_of([&] { opened.read({Part::kTest, "fog", 1}); }), "fog/1"));
+  const Dataset opened = open_dataset("tiny-imagenet-c", folder.path);
+  EXPECT_EQ(opened.read({SplitName::test, "fog", 2}).count(), 200);
+  EXPECT_TRUE(contains(message_of([&] { opened.read({SplitName::test, "fog", 1}); }), "fog/1"));
 }
 
-TEST(Own, IsRecognisedByItsFiles) {
-  TemporaryFolder folder;
-  const Buffer images = npy_file("|u1", {4, 2, 2, 1},
-                                 {0, 0, 0, 0, 255, 255, 255, 255,  //
-                                  0, 0, 0, 0, 255, 255, 255, 255});
-  for (const std::string part : {"train", "test"}) {
-    put(folder / ("npy/" + part + "_images.npy"), images);
-    put(folder / ("npy/" + part + "_labels.npy"), npy_file("|u1", {4}, {0, 1, 2, 0}));
-    for (const std::string name : {"cat", "dog"}) {
-      put(folder / ("images/" + part + "/" + name + "/1.png"),
-          image::encode_png(image::Image({5, 5, 3})));
-    }
+TEST(Table, ClassNamesAreUnique) {
+  for (const DatasetInfo& dataset : datasets()) {
+    if (dataset.class_names.empty()) continue;
+    EXPECT_EQ(static_cast<int>(dataset.class_names.size()), dataset.classes) << dataset.name;
+    const std::set<std::string> unique(dataset.class_names.begin(), dataset.class_names.end());
+    EXPECT_EQ(unique.size(), dataset.class_names.size()) << dataset.name;
   }
-  put(folder / "idx/train-images-idx3-ubyte", idx_file({1, 2, 2}, pattern(4)));
-  put(folder / "idx/train-labels-idx1-ubyte", idx_file({1}, {3}));
-  put(folder / "idx/t10k-images-idx3-ubyte", idx_file({1, 2, 2}, pattern(4)));
-  put(folder / "idx/t10k-labels-idx1-ubyte", idx_file({1}, {1}));
-
-  const Dataset npy = open_dataset((folder / "npy").string(), "").dataset;
-  EXPECT_EQ(npy.name, "npy");
-  EXPECT_EQ(npy.classes, 3);
-  EXPECT_DOUBLE_EQ(npy.normalisation.mean[0], 0.5);
-  EXPECT_DOUBLE_EQ(npy.normalisation.std[0], 0.5);
-  EXPECT_EQ(open_dataset((folder / "idx").string(), "").dataset.classes, 4);
-  const Opened files = open_dataset((folder / "images").string(), "", {.resize = 4, .crop = 3});
-  EXPECT_EQ(files.dataset.size, (image::Size{3, 3, 3}));
-
-  fs::rename(folder / "images/test/cat", folder / "images/test/cow");
-  EXPECT_TRUE(contains(message_of([&] { files.read({Part::kTest}); }), "got cow in"));
-  EXPECT_TRUE(
-      contains(message_of([&] { open_dataset(folder.path().string(), ""); }), "got none in"));
-  EXPECT_TRUE(
-      contains(message_of([&] { open_dataset((folder / "npy/train_images.npy").string(), ""); }),
-               "got a file"));
+  const Split digits = open_dataset("mnist-small", "").read({SplitName::test});
+  ASSERT_EQ(digits.class_names.size(), 10u);
+  EXPECT_EQ(digits.class_names[7], "7");
 }
 
 }  // namespace

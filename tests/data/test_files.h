@@ -1,4 +1,4 @@
-// A folder that is gone when the test ends, and files in it.
+// Files for tests: bytes, the formats that datasets come in, and a folder to put them in.
 #pragma once
 
 #include <zlib.h>
@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "qact/image/codec.h"
+#include "qact/image/npy.h"
+#include "tests/base/message.h"
 #include "tests/base/scratch_folder.h"
 #include "tests/image/fixtures.h"
 
@@ -16,15 +17,6 @@ namespace qact::test {
 
 namespace fs = std::filesystem;
 using Buffer = std::vector<uint8_t>;
-
-class TemporaryFolder {
- public:
-  const fs::path& path() const { return scratch_.path; }
-  fs::path operator/(const std::string& name) const { return scratch_.path / name; }
-
- private:
-  ScratchFolder scratch_;
-};
 
 inline void put(const fs::path& path, const Buffer& bytes) {
   fs::create_directories(path.parent_path());
@@ -41,7 +33,7 @@ inline std::string text_of(const Buffer& bytes) { return {bytes.begin(), bytes.e
 
 inline std::string text_of(const fs::path& path) { return text_of(bytes_of_file(path.string())); }
 
-// Bytes that differ from place to place.
+// Bytes that differ from one index to the next.
 inline Buffer pattern(size_t count, unsigned salt = 0) {
   Buffer out(count);
   for (size_t i = 0; i < count; ++i) out[i] = static_cast<uint8_t>((i * 7 + i / 251 + salt) % 256);
@@ -78,10 +70,6 @@ inline Buffer gzip(const Buffer& bytes) {
   out.resize(stream.total_out);
   deflateEnd(&stream);
   return out;
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace qact::test

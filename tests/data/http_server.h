@@ -1,4 +1,4 @@
-// A small HTTP server on the loopback, whose answers misbehave as a test asks.
+// A small HTTP server on the loopback interface, which misbehaves as a test asks.
 #pragma once
 
 #include <arpa/inet.h>
@@ -17,12 +17,12 @@ struct Answer {
   std::string body;
   int status = 200;
   bool ranges = true;
-  size_t cut_after = 0;  // bytes of each answer's body, then the line is dropped; 0: never
+  size_t cut_after = 0;  // bytes of each answer's body, then the connection is closed; 0: never
 };
 
-class Server {
+class HttpServer {
  public:
-  explicit Server(std::map<std::string, Answer> answers) : answers_(std::move(answers)) {
+  explicit HttpServer(std::map<std::string, Answer> answers) : answers_(std::move(answers)) {
     socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -34,7 +34,7 @@ class Server {
     url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
     thread_ = std::thread([this] { serve(); });
   }
-  ~Server() {
+  ~HttpServer() {
     ::shutdown(socket_, SHUT_RDWR);
     ::close(socket_);
     thread_.join();
@@ -46,16 +46,17 @@ class Server {
 
  private:
   void serve() {
-    for (int line; (line = ::accept(socket_, nullptr, nullptr)) >= 0; ::close(line)) {
+    for (int connection; (connection = ::accept(socket_, nullptr, nullptr)) >= 0;
+         ::close(connection)) {
       std::string request(4096, '\0');
-      const ssize_t count = ::read(line, request.data(), request.size());
+      const ssize_t count = ::read(connection, request.data(), request.size());
       request.resize(std::max<ssize_t>(count, 0));
       ++requests_;
-      answer(line, request);
+      answer(connection, request);
     }
   }
 
-  void answer(int line, const std::string& request) {
+  void answer(int connection, const std::string& request) {
     const size_t slash = request.find('/');
     const std::string name = request.substr(slash + 1, request.find(' ', slash) - slash - 1);
     const auto found = answers_.find(name);
@@ -74,15 +75,16 @@ class Server {
               std::to_string(what.body.size() - 1) + "/" + std::to_string(what.body.size()) +
               "\r\n";
     }
-    send(line, head + "\r\n");
+    send(connection, head + "\r\n");
     const std::string sent = body.substr(0, what.cut_after ? what.cut_after : body.npos);
     bytes_sent_ += static_cast<int64_t>(sent.size());  // first: the client may be quick
-    send(line, sent);
+    send(connection, sent);
   }
 
-  static void send(int line, const std::string& text) {
+  static void send(int connection, const std::string& text) {
     for (size_t done = 0; done < text.size();) {
-      const ssize_t count = ::send(line, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+      const ssize_t count =
+          ::send(connection, text.data() + done, text.size() - done, MSG_NOSIGNAL);
       if (count <= 0) return;
       done += count;
     }
