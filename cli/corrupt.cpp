@@ -12,8 +12,8 @@
 #include "cli/validators.h"
 #include "qact/base/atomic_file.h"
 #include "qact/base/fail.h"
-#include "qact/corrupt/choose.h"
-#include "qact/corrupt/sheet.h"
+#include "qact/corrupt/contact_sheet.h"
+#include "qact/corrupt/select.h"
 #include "qact/corrupt/write.h"
 #include "qact/data/dataset.h"
 #include "qact/data/digest.h"
@@ -83,7 +83,7 @@ Input read_input(const CorruptCommand& command) {
   const int64_t count = command.limit > 0 ? std::min(command.limit, all) : all;
   input.images.name = name;
   input.images.hash = data::digest_of(split);
-  input.images.part = command.split;
+  input.images.split = command.split;
   input.images.size = split.size;
   input.images.pixels = split.pixels.first(count * split.size.values());
   input.images.labels = split.labels;
@@ -108,7 +108,7 @@ void draw_sheet(const CorruptCommand& command, const Input& input,
   std::copy_n(images.pixels.data() + command.image * images.size.values(), images.size.values(),
               image.pixels.begin());
   const image::Image sheet =
-      corrupt::contact_sheet(image, corrupt::choose(command.corruptions, images.size),
+      corrupt::contact_sheet(image, corrupt::select_corruptions(command.corruptions, images.size),
                              command.severities, command.data_seed, std::move(frost));
   const std::vector<uint8_t> bytes = image::encode_png(sheet);
   base::write_atomically(command.sheet,
@@ -121,7 +121,7 @@ void write_set(const CorruptCommand& command, const Input& input,
   corrupt::WriteOptions options;
   options.folder = command.output;
   options.layout = chosen_layout(command.layout, input);
-  options.corruptions = corrupt::choose(command.corruptions, input.images.size);
+  options.corruptions = corrupt::select_corruptions(command.corruptions, input.images.size);
   options.severities = command.severities;
   options.seed = command.data_seed;
   options.threads = command.threads;
@@ -161,7 +161,7 @@ void check(const CorruptCommand& command) {
   if (command.sheet.empty() && command.output.empty()) {
     throw CLI::ValidationError("[corrupt] expected --output DIR or --sheet FILE, got neither");
   }
-  check_use([&] { corrupt::choose(command.corruptions, {}); });
+  check_use([&] { corrupt::select_corruptions(command.corruptions, {}); });
   const bool is_file = data::is_image_file(command.data) || is_array(command.data);
   if (!is_file) check_dataset_name(command.data);
 }

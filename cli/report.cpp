@@ -13,7 +13,7 @@
 #include "cli/validators.h"
 #include "qact/base/atomic_file.h"
 #include "qact/corrupt/corrupt.h"
-#include "qact/corrupt/sheet.h"
+#include "qact/corrupt/contact_sheet.h"
 #include "qact/data/dataset.h"
 #include "qact/image/png.h"
 #include "qact/report/base64.h"

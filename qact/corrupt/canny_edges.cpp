@@ -18,7 +18,7 @@ struct Field {
   double at(int y, int x) const { return values[y * size.width + x]; }
 };
 
-// A Gaussian over what lies inside the image, divided by its weight there.
+// A Gaussian over the pixels inside the image, normalised by its weight there.
 Field smooth(const uint8_t* in, image::Size size) {
   const std::vector<double> weights = gaussian_weights(kSigma, kRadius);
   const auto pass = [&](const Field& field, int dy, int dx) {
@@ -45,7 +45,8 @@ Field smooth(const uint8_t* in, image::Size size) {
   return image;
 }
 
-// Not below the magnitude on either side along the gradient (gy, gx), between neighbours.
+// Non-maximum suppression: whether the magnitude is at least that on either side along the gradient
+// (gy, gx), interpolated between neighbours.
 bool is_ridge(const Field& magnitude, int y, int x, double gy, double gx) {
   const double ay = std::abs(gy), ax = std::abs(gx);
   const bool steep = ay >= ax;
@@ -59,7 +60,7 @@ bool is_ridge(const Field& magnitude, int y, int x, double gy, double gx) {
   return beside(1) <= here && beside(-1) <= here;
 }
 
-// Keeps the ridges that hang together, corners included, with one of kHigh or more.
+// Hysteresis: keeps ridges above kLow that are connected (8 neighbours) to one of kHigh or more.
 void grow(const Field& magnitude, const std::vector<bool>& ridge, uint8_t* out) {
   const auto [height, width, channels] = magnitude.size;
   std::vector<int> open;
@@ -82,8 +83,8 @@ void grow(const Field& magnitude, const std::vector<bool>& ridge, uint8_t* out) 
 
 }  // namespace
 
-Effect canny_edges(const EffectParams& setting) {
-  return [size = setting.size](const uint8_t* in, Draw&, uint8_t* out) {
+Effect canny_edges(const EffectParams& params) {
+  return [size = params.size](const uint8_t* in, Rng&, uint8_t* out) {
     const Field image = smooth(in, size);
     Field down{size, {}}, across{size, {}}, magnitude{size, {}};
     for (int y = 0; y < size.height; ++y) {

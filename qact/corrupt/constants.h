@@ -1,5 +1,5 @@
-// The published constants, severities 1 to 5 of each scale. CIFAR-C is for 32 x 32,
-// Tiny-ImageNet-C for 64 x 64, ImageNet-C for larger images and for MNIST-C.
+// The published constants of severities 1 to 5: CIFAR-C's for 32 x 32, Tiny-ImageNet-C's for 64 x
+// 64, ImageNet-C's for larger images and for MNIST-C.
 #pragma once
 
 #include "qact/corrupt/effect.h"
@@ -10,15 +10,15 @@ template <class T>
 struct Constants {
   T cifar[5], tiny[5], imagenet[5];
 
-  const T& at(const EffectParams& setting) const {
-    const T* row = setting.scale == Scale::cifar  ? cifar
-                   : setting.scale == Scale::tiny ? tiny
-                                                  : imagenet;
-    return row[setting.severity - 1];
+  const T& at(const EffectParams& params) const {
+    const T* row = params.scale == Scale::cifar  ? cifar
+                   : params.scale == Scale::tiny ? tiny
+                                                 : imagenet;
+    return row[params.severity - 1];
   }
 };
 
-// Of the noise, on the scale [0, 1].
+// Standard deviation, of values in [0, 1].
 inline constexpr Constants<double> kGaussianNoise{
     {.04, .06, .08, .09, .10}, {.04, .08, .12, .15, .18}, {.08, .12, .18, .26, .38}};
 inline constexpr Constants<double> kSpeckleNoise{
@@ -26,7 +26,7 @@ inline constexpr Constants<double> kSpeckleNoise{
 // Photons at full brightness.
 inline constexpr Constants<double> kShotNoise{
     {500, 250, 100, 75, 50}, {250, 100, 50, 30, 15}, {60, 25, 12, 5, 3}};
-// The share of values replaced.
+// The fraction of values replaced.
 inline constexpr Constants<double> kImpulseNoise{
     {.01, .02, .03, .05, .07}, {.01, .02, .05, .08, .14}, {.03, .06, .09, .17, .27}};
 
@@ -70,7 +70,7 @@ inline constexpr Constants<double> kGaussianBlur{
 struct SnowConstants {
   double mean, deviation, zoom, threshold;
   MotionConstants motion;
-  double keep;  // of the image
+  double image;  // its weight
 };
 inline constexpr Constants<SnowConstants> kSnow{{{.1, .2, 1, .6, {8, 3}, .95},
                                                  {.1, .2, 1, .5, {10, 4}, .9},
@@ -104,7 +104,8 @@ inline constexpr Constants<FogConstants> kFog{{{.2, 3}, {.5, 3}, {.75, 2.5}, {1,
                                               {{1.5, 2}, {2, 2}, {2.5, 1.7}, {2.5, 1.5}, {3, 1.4}}};
 
 struct SpatterConstants {
-  double mean, deviation, sigma, threshold, strength;  // strength: the mask's blur for mud
+  double mean, deviation, sigma, threshold,
+      strength;  // strength: of the water, or the sigma of mud's blur
   bool mud;
 };
 inline constexpr Constants<SpatterConstants> kSpatter{{{.62, .1, .7, .7, .5, false},
@@ -136,7 +137,7 @@ inline constexpr Constants<SaturateConstants> kSaturate{
     {{.3, 0}, {.1, 0}, {2, 0}, {5, .1}, {30, .2}},
     {{.3, 0}, {.1, 0}, {2, 0}, {5, .1}, {20, .2}}};
 
-// In sides: of the image for CIFAR-C, Tiny-ImageNet-C and MNIST-C, of 244 for ImageNet-C.
+// In units of the image's side; for ImageNet-C, of 244 pixels.
 struct ElasticConstants {
   double strength, sigma, affine;
 };
@@ -145,7 +146,7 @@ inline constexpr Constants<ElasticConstants> kElastic{
     {{0, 0, .08}, {.05, .3, .06}, {.1, .08, .06}, {.1, .03, .03}, {.16, .03, .02}},
     {{2, .7, .1}, {2, .08, .2}, {.05, .01, .02}, {.07, .01, .02}, {.12, .01, .02}}};
 
-// The smaller side over the image's.
+// The reduced side as a fraction of the image's.
 inline constexpr Constants<double> kPixelate{
     {.95, .9, .85, .75, .65}, {.9, .8, .7, .6, .5}, {.6, .5, .4, .3, .25}};
 inline constexpr Constants<int> kJpegQuality{

@@ -51,10 +51,10 @@ std::string to_string(image::Size size) {
 }
 
 constexpr image::Size kMnistSize{28, 28, 1};
-// Smaller images leave no room for the shuffle of glass blur or the elastic square.
-constexpr int kLeastSide = 16;
+// Smaller images are too small for glass blur's shuffle and the elastic transform's square.
+constexpr int kMinSide = 16;
 
-EffectParams make_setting(const Corruption& corruption, int severity, image::Size size) {
+EffectParams make_params(const Corruption& corruption, int severity, image::Size size) {
   if (severity < 1 || severity > kSeverities) {
     base::fail("corrupt", "expected a severity from 1 to 5 for ", corruption.name, ", got ",
                severity);
@@ -62,8 +62,8 @@ EffectParams make_setting(const Corruption& corruption, int severity, image::Siz
   if (size.channels != 1 && size.channels != 3) {
     base::fail("corrupt", "expected images of 1 or 3 channels, got ", to_string(size));
   }
-  if (std::min(size.height, size.width) < kLeastSide) {
-    base::fail("corrupt", "expected images of at least ", kLeastSide, "x", kLeastSide, ", got ",
+  if (std::min(size.height, size.width) < kMinSide) {
+    base::fail("corrupt", "expected images of at least ", kMinSide, "x", kMinSide, ", got ",
                to_string(size));
   }
   if (corruption.family == mnist && size != kMnistSize) {
@@ -72,19 +72,19 @@ EffectParams make_setting(const Corruption& corruption, int severity, image::Siz
   }
   const int side = std::max(size.height, size.width);
   const bool digits = size.channels == 1 && side <= kMnistSize.height;
-  EffectParams setting;
-  setting.size = size;
-  setting.severity = severity;
-  setting.mnist = digits;
-  setting.scale = digits || side > 64 ? Scale::imagenet : side > 32 ? Scale::tiny : Scale::cifar;
-  return setting;
+  EffectParams params;
+  params.size = size;
+  params.severity = severity;
+  params.mnist = digits;
+  params.scale = digits || side > 64 ? Scale::imagenet : side > 32 ? Scale::tiny : Scale::cifar;
+  return params;
 }
 
 }  // namespace
 
 std::span<const Corruption> corruptions() { return kCorruptions; }
 
-const Corruption& find(std::string_view name) {
+const Corruption& find_corruption(std::string_view name) {
   std::string names;
   for (const Corruption& corruption : kCorruptions) {
     if (corruption.name == name) return corruption;
@@ -96,18 +96,18 @@ const Corruption& find(std::string_view name) {
 
 Corruptor::Corruptor(std::string_view corruption, int severity, image::Size size, uint64_t seed,
                      std::shared_ptr<const FrostTextures> frost)
-    : corruption_(find(corruption)), severity_(severity), size_(size), seed_(seed) {
-  EffectParams setting = make_setting(corruption_, severity, size);
+    : corruption_(find_corruption(corruption)), severity_(severity), size_(size), seed_(seed) {
+  EffectParams params = make_params(corruption_, severity, size);
   if (corruption_.make == corrupt::frost && !frost) {
     frost = std::make_shared<const FrostTextures>(FrostTextures::procedural());
   }
-  setting.frost = std::move(frost);
-  effect_ = corruption_.make(setting);
+  params.frost = std::move(frost);
+  effect_ = corruption_.make(params);
 }
 
 void Corruptor::apply(const uint8_t* in, int64_t index, uint8_t* out) const {
-  Draw draw(seed_, corruption_.name, severity_, index / corruption_.together);
-  effect_(in, draw, out);
+  Rng rng(seed_, corruption_.name, severity_, index / corruption_.images_per_draw);
+  effect_(in, rng, out);
 }
 
 void Corruptor::apply(const uint8_t* in, int64_t first, int64_t count, uint8_t* out,

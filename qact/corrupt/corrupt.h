@@ -1,6 +1,6 @@
-// The standard corruptions at five severities: seeded, batched, faithful to the published
-// ones. The constants follow the image's size: CIFAR-C's up to 32 x 32, Tiny-ImageNet-C's up
-// to 64 x 64, ImageNet-C's above, MNIST-C's for grey images up to 28 x 28.
+// The standard corruptions at five severities, faithful to the published ones, from a seed. The
+// constants follow the image's size: CIFAR-C's up to 32 x 32, Tiny-ImageNet-C's up to 64 x 64,
+// ImageNet-C's above; MNIST-C's for grey images up to 28 x 28.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +20,33 @@ struct Corruption {
   std::string_view name;
   Family family;
   bool benchmark;      // one of the 15
-  bool extra;          // one of the 4 kept for validation
-  int mnist_severity;  // of MNIST-C's 15, the published severity; 0: none of them
+  bool extra;          // one of the 4 held out for validation
+  int mnist_severity;  // the severity published in MNIST-C; 0: not part of it
   Effect (*make)(const EffectParams&);
-  int64_t together = 1;  // consecutive images, from a multiple of it on, that share their draws
+  int64_t images_per_draw = 1;  // this many consecutive images share their random draws
 };
 
 inline constexpr int kSeverities = 5;
 
 std::span<const Corruption> corruptions();
 
-// Throws with the names that exist.
-const Corruption& find(std::string_view name);
+// Throws for an unknown name, and lists those that exist.
+const Corruption& find_corruption(std::string_view name);
 
-// One corruption at one severity, made ready for images of one size.
+// One corruption at one severity, prepared for images of one size.
 class Corruptor {
  public:
-  // frost: the frost corruption's textures, none for procedural ones.
+  // frost: the textures of the frost corruption; null for procedural ones.
   Corruptor(std::string_view corruption, int severity, image::Size size, uint64_t seed = 0,
             std::shared_ptr<const FrostTextures> frost = nullptr);
 
   const Corruption& corruption() const { return corruption_; }
 
-  // The result depends on the image, the seed, the corruption, the severity and the
-  // image's index (of tone: which 500 it is among) alone. `out` must not be `in`.
+  // The result depends only on the image, the seed, the corruption, the severity and the image's
+  // index (for tone: on index / 500). `out` must not alias `in`.
   void apply(const uint8_t* in, int64_t index, uint8_t* out) const;
 
-  // `count` images that follow each other (NHWC), the first of index `first`.
+  // `count` images (NHWC) of the indices `first`, `first` + 1, ...
   void apply(const uint8_t* in, int64_t first, int64_t count, uint8_t* out, int threads = 0) const;
 
  private:

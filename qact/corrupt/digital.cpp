@@ -68,8 +68,8 @@ void resize_box(const uint8_t* in, image::Size size, const std::vector<BoxTaps>&
   resize_lines(narrow.data(), rows, width, channels, channels, width * channels, channels, out);
 }
 
-// Hue, saturation and value on [0, 1], and back, in the operations of scikit-image: where a byte
-// is a whole number but for the last bit, the last bit decides.
+// Hue, saturation and value in [0, 1], and back, in the operations of scikit-image: where a result
+// is next to a whole number, the last bit decides.
 struct Hsv {
   double h, s, v;
 };
@@ -106,21 +106,21 @@ std::array<double, 3> to_rgb(const Hsv& colour) {
 
 // A grey pixel goes through as one of three equal channels, and comes back as their luma.
 template <class Change>
-Effect in_hsv(const EffectParams& setting, const Change& change) {
-  std::array<double, 256> share;  // divided once
-  for (int v = 0; v < 256; ++v) share[v] = v / 255.0;
-  return [setting, change, share](const uint8_t* in, Draw&, uint8_t* out) {
-    const int channels = setting.size.channels, last = channels - 1;
-    for (int64_t i = 0; i < setting.size.values(); i += channels) {
+Effect in_hsv(const EffectParams& params, const Change& change) {
+  std::array<double, 256> unit;  // v / 255, divided once
+  for (int v = 0; v < 256; ++v) unit[v] = v / 255.0;
+  return [params, change, unit](const uint8_t* in, Rng&, uint8_t* out) {
+    const int channels = params.size.channels, last = channels - 1;
+    for (int64_t i = 0; i < params.size.values(); i += channels) {
       const uint8_t* pixel = in + i;
       const auto rgb =
-          to_rgb(change(to_hsv(share[pixel[0]], share[pixel[last / 2]], share[pixel[last]])));
+          to_rgb(change(to_hsv(unit[pixel[0]], unit[pixel[last / 2]], unit[pixel[last]])));
       if (channels == 1) {
         const double luma = .2125 * rgb[0] + .7154 * rgb[1] + .0721 * rgb[2];
-        out[i] = to_byte(luma * 255, setting.rounding());
+        out[i] = to_byte(luma * 255, params.rounding());
       }
       for (int c = 0; c < channels && channels == 3; ++c) {
-        out[i + c] = to_byte(rgb[c] * 255, setting.rounding());
+        out[i + c] = to_byte(rgb[c] * 255, params.rounding());
       }
     }
   };
@@ -129,42 +129,42 @@ Effect in_hsv(const EffectParams& setting, const Change& change) {
 }  // namespace
 
 // V + c in HSV.
-Effect brightness(const EffectParams& setting) {
-  return in_hsv(setting, [added = kBrightness.at(setting)](const Hsv& colour) {
+Effect brightness(const EffectParams& params) {
+  return in_hsv(params, [added = kBrightness.at(params)](const Hsv& colour) {
     return Hsv{colour.h, colour.s, std::min(colour.v + added, 1.0)};
   });
 }
 
 // S -> a S + b in HSV. A grey pixel has hue 0, so b tints it red. MNIST-C does so to all of HSV.
-Effect saturate(const EffectParams& setting) {
-  const auto changed = [constants = kSaturate.at(setting)](double x) {
+Effect saturate(const EffectParams& params) {
+  const auto changed = [constants = kSaturate.at(params)](double x) {
     return std::min(x * constants.factor + constants.offset, 1.0);
   };
-  if (setting.size.channels == 1) {
-    return in_hsv(setting, [changed](const Hsv& colour) {
+  if (params.size.channels == 1) {
+    return in_hsv(params, [changed](const Hsv& colour) {
       return Hsv{changed(colour.h), changed(colour.s), changed(colour.v)};
     });
   }
   return in_hsv(
-      setting, [changed](const Hsv& colour) { return Hsv{colour.h, changed(colour.s), colour.v}; });
+      params, [changed](const Hsv& colour) { return Hsv{colour.h, changed(colour.s), colour.v}; });
 }
 
 // (x - mean) c + mean, the mean of each channel.
-Effect contrast(const EffectParams& setting) {
-  const double factor = kContrast.at(setting);
-  return [setting, factor](const uint8_t* in, Draw&, uint8_t* out) {
-    const int channels = setting.size.channels;
-    const int64_t n = setting.size.values();
+Effect contrast(const EffectParams& params) {
+  const double factor = kContrast.at(params);
+  return [params, factor](const uint8_t* in, Rng&, uint8_t* out) {
+    const int channels = params.size.channels;
+    const int64_t n = params.size.values();
     int64_t sum[3] = {};
     for (int64_t i = 0; i < n; i += channels) {
       for (int c = 0; c < channels; ++c) sum[c] += in[i + c];
     }
-    // A byte has one image under the map of its channel.
+    // One table per channel.
     uint8_t map[3][256];
     for (int c = 0; c < channels; ++c) {
       const double mean = static_cast<double>(sum[c]) * channels / static_cast<double>(n) / 255;
       for (int v = 0; v < 256; ++v) {
-        map[c][v] = to_byte(((v / 255.0 - mean) * factor + mean) * 255, setting.rounding());
+        map[c][v] = to_byte(((v / 255.0 - mean) * factor + mean) * 255, params.rounding());
       }
     }
     for (int64_t i = 0; i < n; i += channels) {
@@ -173,25 +173,25 @@ Effect contrast(const EffectParams& setting) {
   };
 }
 
-Effect pixelate(const EffectParams& setting) {
-  const auto [height, width, channels] = setting.size;
-  const double factor = kPixelate.at(setting);
+Effect pixelate(const EffectParams& params) {
+  const auto [height, width, channels] = params.size;
+  const double factor = kPixelate.at(params);
   const image::Size small{std::max(static_cast<int>(height * factor), 1),
                           std::max(static_cast<int>(width * factor), 1), channels};
-  return [size = setting.size, small, down_rows = box_axis(height, small.height),
+  return [size = params.size, small, down_rows = box_axis(height, small.height),
           down_columns = box_axis(width, small.width), up_rows = box_axis(small.height, height),
-          up_columns = box_axis(small.width, width)](const uint8_t* in, Draw&, uint8_t* out) {
+          up_columns = box_axis(small.width, width)](const uint8_t* in, Rng&, uint8_t* out) {
     std::vector<uint8_t> pixels(small.values());
     resize_box(in, size, down_rows, down_columns, pixels.data());
     resize_box(pixels.data(), small, up_rows, up_columns, out);
   };
 }
 
-Effect jpeg_compression(const EffectParams& setting) {
-  return [setting, quality = kJpegQuality.at(setting)](const uint8_t* in, Draw&, uint8_t* out) {
-    image::Image image(setting.size);
+Effect jpeg_compression(const EffectParams& params) {
+  return [params, quality = kJpegQuality.at(params)](const uint8_t* in, Rng&, uint8_t* out) {
+    image::Image image(params.size);
     std::memcpy(image.pixels.data(), in, image.pixels.size());
-    image = image::decode_jpeg(image::encode_jpeg(image, quality), setting.size.channels);
+    image = image::decode_jpeg(image::encode_jpeg(image, quality), params.size.channels);
     std::memcpy(out, image.pixels.data(), image.pixels.size());
   };
 }

@@ -1,4 +1,4 @@
-// What the families share: a corruption with its constants chosen and its tables made.
+// The interface of all effects: a corruption with its constants and tables prepared.
 #pragma once
 
 #include <algorithm>
@@ -8,33 +8,34 @@
 #include <memory>
 #include <vector>
 
-#include "qact/corrupt/draw.h"
 #include "qact/corrupt/frost_texture.h"
+#include "qact/corrupt/rng.h"
 #include "qact/image/image.h"
 
 namespace qact::corrupt {
 
-// The published sets whose constants exist; MNIST-C shares ImageNet-C's.
+// The published datasets that have constants; MNIST-C uses ImageNet-C's.
 enum class Scale { cifar, tiny, imagenet };
 
-// How values become bytes: the RGB sets truncate, MNIST-C rounds its float32 values as numpy does.
+// From floating point to bytes: the RGB datasets truncate, MNIST-C rounds float32 values as numpy
+// does, halves to even.
 enum class Rounding { down, to_even };
 
 struct EffectParams {
   image::Size size;
   int severity = 1;  // 1..5
   Scale scale = Scale::cifar;
-  bool mnist = false;  // grey digits: MNIST-C's own variants
+  bool mnist = false;  // grey digits: MNIST-C's variants
   std::shared_ptr<const FrostTextures> frost;
 
   Rounding rounding() const { return mnist ? Rounding::to_even : Rounding::down; }
 };
 
-// One image to one image, both of the setting's size. Safe to call from many threads.
-using Effect = std::function<void(const uint8_t* in, Draw& draw, uint8_t* out)>;
+// Corrupts one image of EffectParams::size. Thread-safe.
+using Effect = std::function<void(const uint8_t* in, Rng& rng, uint8_t* out)>;
 
-// A value on the scale of bytes to a byte. T is the type in which the original computes: where
-// its result is a whole number or a tie but for the last bit, the last bit decides.
+// A value in [0, 255] to a byte. T is the type in which the original computes: where its result is
+// next to a whole number or a tie, the last bit decides.
 template <class T>
 uint8_t to_byte(T value, Rounding rounding) {
   value = std::min(std::max(value, T{0}), T{255});
@@ -42,7 +43,7 @@ uint8_t to_byte(T value, Rounding rounding) {
   return static_cast<uint8_t>(std::lrint(static_cast<float>(value)));
 }
 
-// From the scale [0, 1], on which the originals compute.
+// From values in [0, 1].
 template <class T>
 void to_bytes(const std::vector<T>& in, Rounding rounding, uint8_t* out) {
   for (size_t i = 0; i < in.size(); ++i) {
@@ -50,7 +51,7 @@ void to_bytes(const std::vector<T>& in, Rounding rounding, uint8_t* out) {
   }
 }
 
-// Bytes to the scale [0, 1].
+// Bytes to values in [0, 1].
 template <class T>
 std::vector<T> from_bytes(const uint8_t* in, int64_t n) {
   std::vector<T> out(n);

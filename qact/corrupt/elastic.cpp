@@ -1,10 +1,10 @@
 #include <array>
 #include <cmath>
 
+#include "qact/corrupt/bilinear.h"
 #include "qact/corrupt/constants.h"
 #include "qact/corrupt/effects.h"
 #include "qact/corrupt/gaussian.h"
-#include "qact/corrupt/sample.h"
 
 namespace qact::corrupt {
 namespace {
@@ -14,7 +14,7 @@ using AffineMatrix = std::array<double, 6>;
 
 // Moves three corners of a square in the middle by up to `reach` in x and in y. The corners are
 // float32: a large reach may put them nearly on a line.
-AffineMatrix random_affine(image::Size size, double reach, Draw& draw) {
+AffineMatrix random_affine(image::Size size, double reach, Rng& rng) {
   const double cx = size.width / 2, cy = size.height / 2;
   const double q = std::min(size.height, size.width) / 3;
   const double from[3][2] = {{cx + q, cy + q}, {cx + q, cy - q}, {cx - q, cy - q}};
@@ -23,7 +23,7 @@ AffineMatrix random_affine(image::Size size, double reach, Draw& draw) {
   };
   double to[3][2];
   for (int i = 0; i < 3; ++i) {
-    for (int k = 0; k < 2; ++k) to[i][k] = moved(from[i][k], draw.uniform(-reach, reach));
+    for (int k = 0; k < 2; ++k) to[i][k] = moved(from[i][k], rng.uniform(-reach, reach));
   }
   AffineMatrix m;
   for (int k = 0; k < 2; ++k) {
@@ -56,16 +56,16 @@ void warp(const std::vector<float>& in, image::Size size, Border border, const A
     for (int x = 0; x < size.width; ++x, pixel += size.channels) {
       const float sx = static_cast<float>((start_x + across_x[x]) >> 5) / 32;  // exact
       const float sy = static_cast<float>((start_y + across_y[x]) >> 5) / 32;
-      sample_at(in.data(), size, border, sy, sx, pixel);
+      sample_bilinear(in.data(), size, border, sy, sx, pixel);
     }
   }
 }
 
 // The original draws and blurs in double and keeps the result in float32.
 std::vector<float> displacement(image::Size size, double strength, const GaussianBlur& blur,
-                                Draw& draw) {
+                                Rng& rng) {
   std::vector<double> field(int64_t{size.height} * size.width);
-  for (double& value : field) value = draw.uniform(-1, 1);
+  for (double& value : field) value = rng.uniform(-1, 1);
   blur(field, {size.height, size.width, 1});
   for (double& value : field) value *= strength;
   return {field.begin(), field.end()};
@@ -73,36 +73,36 @@ std::vector<float> displacement(image::Size size, double strength, const Gaussia
 
 }  // namespace
 
-Effect elastic_transform(const EffectParams& setting) {
-  const ElasticConstants sides = kElastic.at(setting);
-  const double side = setting.scale == Scale::imagenet && !setting.mnist
+Effect elastic_transform(const EffectParams& params) {
+  const ElasticConstants sides = kElastic.at(params);
+  const double side = params.scale == Scale::imagenet && !params.mnist
                           ? 244
-                          : std::min(setting.size.height, setting.size.width);
+                          : std::min(params.size.height, params.size.width);
   const GaussianBlur blur(side * sides.sigma, 3, Border::reflect);
-  return [=](const uint8_t* in, Draw& draw, uint8_t* out) {
-    const image::Size size = setting.size;
+  return [=](const uint8_t* in, Rng& rng, uint8_t* out) {
+    const image::Size size = params.size;
     // Images in float32 on [0, 1], places in double: so white stays white.
     const std::vector<float> values = from_bytes<float>(in, size.values());
     std::vector<float> warped(values.size());
-    const AffineMatrix affine = random_affine(size, side * sides.affine, draw);
-    warp(values, size, setting.mnist ? Border::zero : Border::reflect101, inverse(affine), warped);
+    const AffineMatrix affine = random_affine(size, side * sides.affine, rng);
+    warp(values, size, params.mnist ? Border::zero : Border::reflect101, inverse(affine), warped);
     if (sides.strength == 0) {
-      to_bytes(warped, setting.rounding(), out);
+      to_bytes(warped, params.rounding(), out);
       return;
     }
-    const auto dx = displacement(size, side * sides.strength, blur, draw);
-    const auto dy = displacement(size, side * sides.strength, blur, draw);
+    const auto dx = displacement(size, side * sides.strength, blur, rng);
+    const auto dy = displacement(size, side * sides.strength, blur, rng);
     std::vector<float> moved(values.size());
     for (int y = 0, i = 0; y < size.height; ++y) {
       for (int x = 0; x < size.width; ++x, ++i) {
         const double sy = y + double{dy[i]}, sx = x + double{dx[i]};
         const bool outside = sy < 0 || sx < 0 || sy > size.height - 1 || sx > size.width - 1;
-        if (outside && setting.mnist) continue;  // stays black
-        sample_at(warped.data(), size, Border::reflect, sy, sx,
-                  moved.data() + int64_t{i} * size.channels);
+        if (outside && params.mnist) continue;  // stays black
+        sample_bilinear(warped.data(), size, Border::reflect, sy, sx,
+                        moved.data() + int64_t{i} * size.channels);
       }
     }
-    to_bytes(moved, setting.rounding(), out);
+    to_bytes(moved, params.rounding(), out);
   };
 }
 

@@ -6,7 +6,7 @@
 namespace qact::corrupt {
 namespace {
 
-// Every output is summed in the order of the taps, so wider vectors give the same bits.
+// Every output is summed in the order of the taps, so that wider vectors give the same bits.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define QACT_WIDER_VECTORS __attribute__((target_clones("avx2", "default")))
 #else
@@ -49,9 +49,9 @@ void weighted_sum(const double* const* rows, const double* weights, int taps, in
   sum_of(rows, weights, taps, n, out);
 }
 
-// Rows with `left` and `right` pixels more, by the border's rule.
+// Pads each row with `left` and `right` pixels, by the border's rule.
 template <class T>
-std::vector<T> widen(const T* in, image::Size size, Border border, int left, int right) {
+std::vector<T> pad_rows(const T* in, image::Size size, Border border, int left, int right) {
   const int width = left + size.width + right, channels = size.channels;
   std::vector<T> out(int64_t{size.height} * width * channels);
   std::vector<int> from(left + right);
@@ -71,21 +71,21 @@ std::vector<T> widen(const T* in, image::Size size, Border border, int left, int
   return out;
 }
 
-// An image with room beside its rows for what the taps reach.
+// An image whose rows are padded as far as the taps reach.
 template <class T>
-struct Widened {
+struct PaddedImage {
   int left = 0;
   int64_t stride;
   std::vector<T> copy;
   const T* values;
 
-  Widened(const T* in, image::Size size, Border border, std::span<const Tap> taps) {
+  PaddedImage(const T* in, image::Size size, Border border, std::span<const Tap> taps) {
     int right = 0;
     for (const Tap& tap : taps) {
       left = std::max(left, -tap.dx);
       right = std::max(right, tap.dx);
     }
-    if (left + right > 0) copy = widen(in, size, border, left, right);
+    if (left + right > 0) copy = pad_rows(in, size, border, left, right);
     values = copy.empty() ? in : copy.data();
     stride = int64_t{left + size.width + right} * size.channels;
   }
@@ -94,15 +94,15 @@ struct Widened {
 
 // row(y, dy): the row that a tap at dy reads for output row y.
 template <class T, class Row>
-void correlate_rows(const Widened<T>& wide, image::Size size, std::span<const Tap> taps, T* out,
-                    const Row& row) {
+void correlate_rows(const PaddedImage<T>& padded, image::Size size, std::span<const Tap> taps,
+                    T* out, const Row& row) {
   std::vector<const T*> rows(taps.size());
   std::vector<T> weights(taps.size());
   for (size_t t = 0; t < taps.size(); ++t) weights[t] = static_cast<T>(taps[t].weight);
   const int n = size.width * size.channels;
   for (int y = 0; y < size.height; ++y) {
     for (size_t t = 0; t < taps.size(); ++t) {
-      rows[t] = row(y, taps[t].dy) + (wide.left + taps[t].dx) * size.channels;
+      rows[t] = row(y, taps[t].dy) + (padded.left + taps[t].dx) * size.channels;
     }
     weighted_sum(rows.data(), weights.data(), static_cast<int>(taps.size()), n,
                  out + int64_t{y} * n);
@@ -122,29 +122,29 @@ int border_index_outside(Border border, int i, int n) {
 
 template <class T>
 void correlate(const T* in, image::Size size, Border border, std::span<const Tap> taps, T* out) {
-  const Widened<T> wide(in, size, border, taps);
-  correlate_rows(wide, size, taps, out, [&](int y, int dy) {
-    return wide.row(border_index(border, y + dy, size.height));
+  const PaddedImage<T> padded(in, size, border, taps);
+  correlate_rows(padded, size, taps, out, [&](int y, int dy) {
+    return padded.row(border_index(border, y + dy, size.height));
   });
 }
 
 template <class T>
 void correlate_mirrored(const T* in, image::Size size, Border border, std::span<const Tap> taps,
                         T* out) {
-  const Widened<T> wide(in, size, border, taps);
+  const PaddedImage<T> padded(in, size, border, taps);
   int reach = 0;
   for (const Tap& tap : taps) reach = std::max(reach, tap.dy);
-  std::vector<T> folded((reach + 1) * wide.stride);
-  int folded_for = -1;
-  correlate_rows(wide, size, taps, out, [&](int y, int dy) -> const T* {
-    for (int k = 1; folded_for != y && k <= reach; ++k) {
-      const T* above = wide.row(border_index(border, y - k, size.height));
-      const T* below = wide.row(border_index(border, y + k, size.height));
-      T* sum = folded.data() + k * wide.stride;
-      for (int64_t i = 0; i < wide.stride; ++i) sum[i] = above[i] + below[i];
+  std::vector<T> mirror_sums((reach + 1) * padded.stride);
+  int summed_for = -1;
+  correlate_rows(padded, size, taps, out, [&](int y, int dy) -> const T* {
+    for (int k = 1; summed_for != y && k <= reach; ++k) {
+      const T* above = padded.row(border_index(border, y - k, size.height));
+      const T* below = padded.row(border_index(border, y + k, size.height));
+      T* sum = mirror_sums.data() + k * padded.stride;
+      for (int64_t i = 0; i < padded.stride; ++i) sum[i] = above[i] + below[i];
     }
-    folded_for = y;
-    return dy == 0 ? wide.row(y) : folded.data() + dy * wide.stride;
+    summed_for = y;
+    return dy == 0 ? padded.row(y) : mirror_sums.data() + dy * padded.stride;
   });
 }
 

@@ -1,4 +1,4 @@
-// Correlation with a few taps, on images (HWC) of float or double.
+// Correlation with a sparse kernel, on images (HWC) of float or double.
 #pragma once
 
 #include <span>
@@ -12,28 +12,29 @@ enum class Border {
   clamp,       // aaa|abcd|ddd
   reflect,     // cba|abcd|dcb
   reflect101,  // dcb|abcd|cba
-  zero,        // 000|abcd|000, for sample_at alone
+  zero,        // 000|abcd|000; only sample_bilinear() takes it
 };
 
 int border_index_outside(Border border, int i, int n);
 
-// The index inside [0, n) that stands for i; -1 where zero stands.
+// The index in [0, n) whose value is used for i; -1: zero is used.
 inline int border_index(Border border, int i, int n) {
   return i >= 0 && i < n ? i : border_index_outside(border, i, n);
 }
 
+// One entry of the kernel.
 struct Tap {
   int dy = 0, dx = 0;
   double weight = 0;
 };
 
-// out(y, x) = sum over taps of weight * in(y + dy, x + dx). `out` must not be `in`. T: float or
+// out(y, x) = sum over taps of weight * in(y + dy, x + dx). `out` must not alias `in`. T: float or
 // double.
 template <class T>
 void correlate(const T* in, image::Size size, Border border, std::span<const Tap> taps, T* out);
 
-// The same for taps that mirror each other above and below: given are those of dy >= 0.
-// Mirrored rows are added up first, which halves the work.
+// The same for a kernel that is symmetric in dy, of which `taps` has the entries of dy >= 0. Rows
+// that mirror each other are added first, which halves the work.
 template <class T>
 void correlate_mirrored(const T* in, image::Size size, Border border, std::span<const Tap> taps,
                         T* out);

@@ -7,10 +7,11 @@
 
 namespace qact::corrupt {
 
-// What one letter takes, with the gap after it.
+// The pixels of one letter; the width includes the gap after it.
 inline constexpr int kLetterWidth = 4, kLetterHeight = 5;
 
-// Draws in black, each pixel `zoom` wide; '_' is a gap. The text must lie inside.
+// Draws black text with its top left corner at (y, x), each pixel enlarged to `zoom` x `zoom`.
+// Other characters than letters and digits are blank. The text must fit in the image.
 void draw_text(std::string_view text, int y, int x, int zoom, image::Image& image);
 
 }  // namespace qact::corrupt

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "qact/base/regular_file.h"
-#include "qact/corrupt/draw.h"
 #include "qact/corrupt/plasma.h"
+#include "qact/corrupt/rng.h"
 #include "qact/image/codec.h"
 #include "qact/image/colour.h"
 
@@ -18,9 +18,9 @@ namespace {
 constexpr const char* kNames[] = {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg",
                                   "frost5.jpg"};
 
-// Per published image: mean and deviation of R, G and B, the share of the variance that
-// is white noise once the image is scaled by .2 (the rest is smooth), and how much of each
-// channel is a second field that makes ice blue.
+// Of each published texture, scaled by .2: mean and standard deviation of R, G and B, the fraction
+// of the variance that is white noise (the rest is smooth), and the weight of a second field, which
+// makes ice blue.
 struct Statistics {
   double mean[3], deviation[3];
   double white;
@@ -31,7 +31,7 @@ constexpr Statistics kStatistics[] = {{{78, 149, 166}, {27, 17, 15}, .22, {-.57,
                                       {{201, 205, 215}, {21, 22, 23}, .31, {0, 0, 0}},
                                       {{138, 153, 165}, {28, 28, 30}, .44, {0, 0, 0}},
                                       {{112, 123, 135}, {44, 43, 42}, .36, {0, 0, 0}}};
-// How fast the smooth part's displacement shrinks: its correlation over distance.
+// plasma()'s decay for the smooth part: sets its correlation over distance.
 constexpr double kDecay = 1.08;
 
 std::vector<uint8_t> read_file(const std::filesystem::path& path) {
@@ -43,7 +43,7 @@ std::vector<uint8_t> read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Mean 0, deviation 1.
+// To mean 0 and standard deviation 1.
 void standardise(std::vector<float>& values) {
   double sum = 0, squares = 0;
   for (const float v : values) sum += v, squares += double{v} * v;
@@ -52,22 +52,22 @@ void standardise(std::vector<float>& values) {
   for (float& v : values) v = static_cast<float>((v - mean) / deviation);
 }
 
-// A plasma fractal for what is smooth, and white noise.
-std::vector<float> field(int side, double white, Draw& draw) {
-  std::vector<float> values = plasma(side, kDecay, draw);
+// A plasma fractal plus white noise.
+std::vector<float> field(int side, double white, Rng& rng) {
+  std::vector<float> values = plasma(side, kDecay, rng);
   standardise(values);
   for (float& v : values) {
-    v = static_cast<float>(std::sqrt(1 - white) * v + std::sqrt(white) * draw.normal());
+    v = static_cast<float>(std::sqrt(1 - white) * v + std::sqrt(white) * rng.normal());
   }
   standardise(values);
   return values;
 }
 
-image::Image make_texture(const Statistics& statistics, Draw draw) {
+image::Image make_texture(const Statistics& statistics, Rng rng) {
   constexpr int kSide = 256;
   image::Image image({kSide, kSide, 3});
-  const std::vector<float> shared = field(kSide, statistics.white, draw);
-  const std::vector<float> second = field(kSide, statistics.white, draw);
+  const std::vector<float> shared = field(kSide, statistics.white, rng);
+  const std::vector<float> second = field(kSide, statistics.white, rng);
   for (size_t i = 0; i < shared.size(); ++i) {
     for (int c = 0; c < 3; ++c) {
       const double blue = statistics.blue[c];
@@ -79,7 +79,7 @@ image::Image make_texture(const Statistics& statistics, Draw draw) {
   return image;
 }
 
-// Where the pixels of a scaled axis come from: two neighbours, with weights of 11 bits.
+// The two neighbours of each pixel of a scaled axis, with weights of 11 bits.
 struct ScaledAxis {
   std::vector<int> first, second, weight_first, weight_second;
 };
@@ -100,7 +100,7 @@ ScaledAxis scaled_axis(int n, double scale) {
   return axis;
 }
 
-// Bilinear between pixel centres, without smoothing first; OpenCV's fixed point, bit for bit.
+// Bilinear between pixel centres, without antialiasing: OpenCV's fixed point, bit for bit.
 image::Image resized(const image::Image& in, double scale) {
   const ScaledAxis rows = scaled_axis(in.size.height, scale);
   const ScaledAxis columns = scaled_axis(in.size.width, scale);
@@ -149,7 +149,7 @@ FrostTextures FrostTextures::procedural() {
   textures.seamless_ = true;
   int64_t index = 0;
   for (const Statistics& statistics : kStatistics) {
-    textures.images_.push_back(make_texture(statistics, Draw(0, "frost_texture", 0, index++)));
+    textures.images_.push_back(make_texture(statistics, Rng(0, "frost_texture", 0, index++)));
     textures.grey_.push_back(image::with_channels(textures.images_.back(), 1));
   }
   return textures;

@@ -11,22 +11,22 @@ namespace qact::corrupt {
 
 class FrostTextures {
  public:
-  // Images as the published ones: frost1.png, frost2.png, frost3.png, frost4.jpg, frost5.jpg.
-  // `name` says which they are.
+  // The files frost1.png, frost2.png, frost3.png, frost4.jpg and frost5.jpg. `name` says which
+  // textures they are.
   static FrostTextures from_folder(const std::filesystem::path& folder, std::string name);
 
-  // Five textures of 256 x 256 that repeat seamlessly, with the mean, deviation and
-  // correlation between channels of the published ones as CIFAR-C scales them.
+  // Five seamless textures of 256 x 256. Mean, standard deviation and correlation between channels
+  // are those of the published textures, scaled as for CIFAR-C.
   static FrostTextures procedural();
 
-  // As the corruption uses them: the published images scaled (bilinear, not smoothed),
-  // the procedural ones as they are; grey for one channel, as OpenCV reads them.
+  // As the corruption uses them: files are scaled (bilinear, without antialiasing), procedural ones
+  // are not; grey for one channel, as OpenCV reads them.
   std::vector<image::Image> prepared(double scale, int channels) const;
 
-  // "procedural" or as from_folder() was told: with every result goes which frost it was.
+  // "procedural", or the name given to from_folder(). Every result records it.
   const std::string& name() const { return name_; }
 
-  // A procedural texture has no edge: any crop of any size wraps around.
+  // Procedural textures are periodic: a crop may wrap around.
   bool seamless() const { return seamless_; }
 
  private:

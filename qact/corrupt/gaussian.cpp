@@ -51,8 +51,8 @@ std::vector<double> gaussian_weights(double sigma, int radius) {
   return weights;
 }
 
-GaussianBlur::GaussianBlur(double sigma, double truncate, Border border, bool columns_alone)
-    : border_(border), columns_alone_(columns_alone) {
+GaussianBlur::GaussianBlur(double sigma, double truncate, Border border, bool columns_only)
+    : border_(border), columns_only_(columns_only) {
   const int radius = static_cast<int>(truncate * sigma + 0.5);
   const std::vector<double> weights = gaussian_weights(sigma, radius);
   weights_.assign(weights.begin() + radius, weights.end());
@@ -73,7 +73,7 @@ void GaussianBlur::operator()(std::vector<T>& values, image::Size size) const {
     blur_line(weights_, n, row, sum.data());
     std::copy(sum.begin(), sum.end(), values.begin() + y * n);
   }
-  for (int y = 0; y < size.height && !columns_alone_; ++y) {
+  for (int y = 0; y < size.height && !columns_only_; ++y) {
     T* row = values.data() + y * n;
     for (int x = -radius; x < size.width + radius; ++x) {
       const T* pixel = row + border_index(border_, x, size.width) * channels;

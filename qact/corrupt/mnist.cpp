@@ -1,11 +1,11 @@
-// MNIST-C's own corruptions of grey images of 28 x 28.
+// The corruptions that only MNIST-C has, of grey images of 28 x 28.
 #include <array>
 #include <cmath>
 #include <vector>
 
+#include "qact/corrupt/bilinear.h"
 #include "qact/corrupt/constants.h"
 #include "qact/corrupt/effects.h"
-#include "qact/corrupt/sample.h"
 
 namespace qact::corrupt {
 namespace {
@@ -14,23 +14,23 @@ constexpr int kSide = 28;
 constexpr double kCentre = 13.5;
 
 // out(x, y) = in(a x + b y + c, d x + e y + f), zero outside.
-struct Map {
+struct AffineMap {
   double a, b, c, d, e, f;
 };
 
-// Without a move of its own a map keeps the centre in place.
-Map about_centre(double a, double b, double d, double e) {
+// The map with this matrix that keeps the centre in place.
+AffineMap about_centre(double a, double b, double d, double e) {
   return {a, b, kCentre * (1 - a - b), d, e, kCentre * (1 - d - e)};
 }
 
-void warp(const uint8_t* in, const EffectParams& setting, const Map& m, uint8_t* out) {
-  const std::vector<double> values = from_bytes<double>(in, setting.size.values());
+void warp(const uint8_t* in, const EffectParams& params, const AffineMap& m, uint8_t* out) {
+  const std::vector<double> values = from_bytes<double>(in, params.size.values());
   for (int y = 0; y < kSide; ++y) {
     for (int x = 0; x < kSide; ++x) {
       double value;
-      sample_at(values.data(), setting.size, Border::zero, m.d * x + m.e * y + m.f,
-                m.a * x + m.b * y + m.c, &value);
-      out[y * kSide + x] = to_byte(255 * value, setting.rounding());
+      sample_bilinear(values.data(), params.size, Border::zero, m.d * x + m.e * y + m.f,
+                      m.a * x + m.b * y + m.c, &value);
+      out[y * kSide + x] = to_byte(255 * value, params.rounding());
     }
   }
 }
@@ -85,40 +85,39 @@ void from_layer(const Layer& layer, Rounding rounding, uint8_t* out) {
 
 }  // namespace
 
-Effect shear(const EffectParams& setting) {
-  return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
-    const double angle = draw.coin() ? kShear[setting.severity - 1] : -kShear[setting.severity - 1];
-    warp(in, setting, about_centre(1, -std::sin(angle), 0, std::cos(angle)), out);
+Effect shear(const EffectParams& params) {
+  return [params](const uint8_t* in, Rng& rng, uint8_t* out) {
+    const double angle = rng.coin() ? kShear[params.severity - 1] : -kShear[params.severity - 1];
+    warp(in, params, about_centre(1, -std::sin(angle), 0, std::cos(angle)), out);
   };
 }
 
-Effect rotate(const EffectParams& setting) {
-  return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
-    const double angle =
-        draw.coin() ? kRotate[setting.severity - 1] : -kRotate[setting.severity - 1];
+Effect rotate(const EffectParams& params) {
+  return [params](const uint8_t* in, Rng& rng, uint8_t* out) {
+    const double angle = rng.coin() ? kRotate[params.severity - 1] : -kRotate[params.severity - 1];
     const double cosine = std::cos(angle), sine = std::sin(angle);
-    warp(in, setting, about_centre(cosine, -sine, sine, cosine), out);
+    warp(in, params, about_centre(cosine, -sine, sine, cosine), out);
   };
 }
 
-Effect scale(const EffectParams& setting) {
-  return [setting](const uint8_t* in, Draw&, uint8_t* out) {
-    const double factor = kShrink[setting.severity - 1];
-    warp(in, setting, about_centre(factor, 0, 0, factor), out);
+Effect scale(const EffectParams& params) {
+  return [params](const uint8_t* in, Rng&, uint8_t* out) {
+    const double factor = kShrink[params.severity - 1];
+    warp(in, params, about_centre(factor, 0, 0, factor), out);
   };
 }
 
-Effect translate(const EffectParams& setting) {
-  return [setting](const uint8_t* in, Draw& draw, uint8_t* out) {
-    const double pixels = kTranslate[setting.severity - 1];
-    const double x = draw.coin() ? pixels : -pixels, y = draw.coin() ? pixels : -pixels;
-    warp(in, setting, {1, 0, x, 0, 1, y}, out);
+Effect translate(const EffectParams& params) {
+  return [params](const uint8_t* in, Rng& rng, uint8_t* out) {
+    const double pixels = kTranslate[params.severity - 1];
+    const double x = rng.coin() ? pixels : -pixels, y = rng.coin() ? pixels : -pixels;
+    warp(in, params, {1, 0, x, 0, 1, y}, out);
   };
 }
 
 // The outer quarters of the columns inverted.
 Effect stripe(const EffectParams&) {
-  return [](const uint8_t* in, Draw&, uint8_t* out) {
+  return [](const uint8_t* in, Rng&, uint8_t* out) {
     for (int i = 0; i < kSide * kSide; ++i) {
       const int column = i % kSide;
       out[i] = column < 7 || column >= 21 ? 255 - in[i] : in[i];
@@ -126,10 +125,10 @@ Effect stripe(const EffectParams&) {
   };
 }
 
-Effect dotted_line(const EffectParams& setting) {
-  return [rounding = setting.rounding()](const uint8_t* in, Draw& draw, uint8_t* out) {
+Effect dotted_line(const EffectParams& params) {
+  return [rounding = params.rounding()](const uint8_t* in, Rng& rng, uint8_t* out) {
     Layer line{}, layer;
-    const int r0 = draw.below(27), r1 = draw.below(27);
+    const int r0 = rng.below(27), r1 = rng.below(27);
     add_line(0, r0, 27, r1, line);
     to_layer(in, layer);
     for (int i = 0; i < kSide * kSide; ++i) {
@@ -140,10 +139,10 @@ Effect dotted_line(const EffectParams& setting) {
   };
 }
 
-Effect zigzag(const EffectParams& setting) {
-  return [rounding = setting.rounding()](const uint8_t* in, Draw& draw, uint8_t* out) {
+Effect zigzag(const EffectParams& params) {
+  return [rounding = params.rounding()](const uint8_t* in, Rng& rng, uint8_t* out) {
     constexpr double kFirst = 2, kLast = 25;
-    const int r0 = draw.below(27), rise = draw.below(10) - 5;
+    const int r0 = rng.below(27), rise = rng.below(10) - 5;
     const double angle = std::atan(rise / (kLast - kFirst));
     const double cosine = std::cos(angle), sine = std::sin(angle);
     std::vector<Point> corners = zigzag_corners((kLast - kFirst) / cosine);

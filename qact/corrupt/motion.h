@@ -12,7 +12,7 @@ class MotionBlur {
  public:
   explicit MotionBlur(MotionConstants constants);
 
-  // Bytes on the scale of bytes in, whole numbers out.
+  // Values in [0, 255]; the results are whole numbers.
   void operator()(std::vector<float>& values, image::Size size, double degrees) const;
 
  private:

@@ -1,6 +1,6 @@
-// Noise acts on every value alone, so it is a channel: for each input byte, the
-// probabilities of the output bytes. They are computed once, and each value then takes
-// one draw of 32 bits from Walker's alias table of its row.
+// Noise acts on each value independently, so it is a table: for each input byte, the probabilities
+// of the output bytes. They are computed once; each value then takes one draw of 32 bits from
+// Walker's alias table of its row.
 #include <array>
 #include <cmath>
 #include <memory>
@@ -47,20 +47,20 @@ inline uint8_t sample(const AliasRow& row, uint32_t bits) {
 }
 
 template <class RowOf>
-Effect channel(const EffectParams& setting, RowOf row_of) {
+Effect table_effect(const EffectParams& params, RowOf row_of) {
   const auto rows = std::make_shared<std::array<AliasRow, 256>>();
   for (int value = 0; value < 256; ++value) (*rows)[value] = make_alias_row(row_of(value));
-  return [rows, n = setting.size.values()](const uint8_t* in, Draw& draw, uint8_t* out) {
+  return [rows, n = params.size.values()](const uint8_t* in, Rng& rng, uint8_t* out) {
     const AliasRow* table = rows->data();
     for (int64_t i = 0; i < n; i += 2) {
-      const uint64_t bits = draw.bits();
+      const uint64_t bits = rng.bits();
       out[i] = sample(table[in[i]], static_cast<uint32_t>(bits));
       if (i + 1 < n) out[i + 1] = sample(table[in[i + 1]], static_cast<uint32_t>(bits >> 32));
     }
   };
 }
 
-// P(byte <= k) = P(value + N(0, deviation) < k + 1 - half), all on the scale of bytes.
+// P(byte <= k) = P(value + N(0, deviation) < k + 1 - half), of values in [0, 255].
 Probabilities normal_around(double value, double deviation, Rounding rounding) {
   const double half = rounding == Rounding::to_even ? 0.5 : 0;
   Probabilities p{};
@@ -95,31 +95,31 @@ Probabilities poisson(double mean, double photons, Rounding rounding) {
 }  // namespace
 
 // x + N(0, c)
-Effect gaussian_noise(const EffectParams& setting) {
-  const double deviation = 255 * kGaussianNoise.at(setting);
-  return channel(setting,
-                 [&](int value) { return normal_around(value, deviation, setting.rounding()); });
+Effect gaussian_noise(const EffectParams& params) {
+  const double deviation = 255 * kGaussianNoise.at(params);
+  return table_effect(
+      params, [&](int value) { return normal_around(value, deviation, params.rounding()); });
 }
 
 // x + x N(0, c)
-Effect speckle_noise(const EffectParams& setting) {
-  const double c = kSpeckleNoise.at(setting);
-  return channel(setting,
-                 [&](int value) { return normal_around(value, c * value, setting.rounding()); });
+Effect speckle_noise(const EffectParams& params) {
+  const double c = kSpeckleNoise.at(params);
+  return table_effect(
+      params, [&](int value) { return normal_around(value, c * value, params.rounding()); });
 }
 
 // Poisson(x c) / c
-Effect shot_noise(const EffectParams& setting) {
-  const double photons = kShotNoise.at(setting);
-  return channel(setting, [&](int value) {
-    return poisson(value / 255.0 * photons, photons, setting.rounding());
+Effect shot_noise(const EffectParams& params) {
+  const double photons = kShotNoise.at(params);
+  return table_effect(params, [&](int value) {
+    return poisson(value / 255.0 * photons, photons, params.rounding());
   });
 }
 
-// Salt or pepper, each with c / 2.
-Effect impulse_noise(const EffectParams& setting) {
-  const double share = kImpulseNoise.at(setting);
-  return channel(setting, [&](int value) {
+// Salt or pepper, each with probability c / 2.
+Effect impulse_noise(const EffectParams& params) {
+  const double share = kImpulseNoise.at(params);
+  return table_effect(params, [&](int value) {
     Probabilities p{};
     p[value] = 1 - share;
     p[0] += share / 2;

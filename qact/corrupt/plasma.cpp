@@ -5,7 +5,7 @@
 
 namespace qact::corrupt {
 
-std::vector<float> plasma(int side, double decay, Draw& draw) {
+std::vector<float> plasma(int side, double decay, Rng& rng) {
   std::vector<float> height(int64_t{side} * side);
   const int mask = side - 1;
   const auto at = [&](int y, int x) -> float& {
@@ -16,7 +16,7 @@ std::vector<float> plasma(int side, double decay, Draw& draw) {
     const int half = step / 2;
     const float amplitude = static_cast<float>(width * width);
     const auto displaced = [&](float sum) {
-      return sum / 4 + amplitude * static_cast<float>(2 * draw.uniform() - 1);
+      return sum / 4 + amplitude * static_cast<float>(2 * rng.uniform() - 1);
     };
     for (int y = 0; y < side; y += step) {
       for (int x = 0; x < side; x += step) {

@@ -1,4 +1,4 @@
-// Linear interpolation between pixels, and the zoom that keeps the image's size.
+// Separable linear interpolation, and the zoom into an image's centre that keeps its size.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
-// The middle ceil(n / factor) of n pixels, stretched corner to corner over
-// round(ceil(n / factor) * factor) and cut to n.
+// The middle ceil(n / factor) of n pixels, stretched with aligned corners to
+// round(ceil(n / factor) * factor) pixels and cropped to n.
 Axis zoom_axis(int n, double factor);
 
 // Adds gain * the resampled `in` to `sum`, both of `size`; channels 1, 3 or 4. T: float or double.

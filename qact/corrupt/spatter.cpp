@@ -13,9 +13,9 @@ namespace {
 constexpr float kMud[3] = {63, 42, 20}, kWater[3] = {175, 238, 238};
 
 std::vector<double> liquid_layer(const SpatterConstants& constants, image::Size size,
-                                 const GaussianBlur& blur, Draw& draw) {
+                                 const GaussianBlur& blur, Rng& rng) {
   std::vector<double> layer(size.values());
-  for (double& value : layer) value = constants.mean + constants.deviation * draw.normal();
+  for (double& value : layer) value = constants.mean + constants.deviation * rng.normal();
   blur(layer, size);
   for (double& value : layer) value = value < constants.threshold ? 0 : value;
   return layer;
@@ -23,14 +23,14 @@ std::vector<double> liquid_layer(const SpatterConstants& constants, image::Size 
 
 }  // namespace
 
-Effect spatter(const EffectParams& setting) {
-  const SpatterConstants constants = kSpatter.at(setting);
+Effect spatter(const EffectParams& params) {
+  const SpatterConstants constants = kSpatter.at(params);
   const GaussianBlur blur(constants.sigma), soften(constants.strength);
-  const bool mud = constants.mud || setting.mnist;
-  return [=](const uint8_t* in, Draw& draw, uint8_t* out) {
-    const auto [height, width, channels] = setting.size;
+  const bool mud = constants.mud || params.mnist;
+  return [=](const uint8_t* in, Rng& rng, uint8_t* out) {
+    const auto [height, width, channels] = params.size;
     const image::Size plane{height, width, 1};
-    const std::vector<double> layer = liquid_layer(constants, plane, blur, draw);
+    const std::vector<double> layer = liquid_layer(constants, plane, blur, rng);
     std::vector<float> mask(layer.size());
     if (mud) {
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = layer[i] > constants.threshold;
@@ -40,14 +40,14 @@ Effect spatter(const EffectParams& setting) {
       mask = water_mask(layer, plane);
       for (float& value : mask) value *= static_cast<float>(constants.strength);
     }
-    std::vector<float> values = from_bytes<float>(in, setting.size.values());
+    std::vector<float> values = from_bytes<float>(in, params.size.values());
     for (size_t i = 0; i < mask.size(); ++i) {
       for (int c = 0; c < channels; ++c) {
         float& x = values[i * channels + c];
         x = mud ? x * (1 - mask[i]) + mask[i] * (kMud[c] / 255) : x + mask[i] * (kWater[c] / 255);
       }
     }
-    to_bytes(values, setting.rounding(), out);
+    to_bytes(values, params.rounding(), out);
   };
 }
 

@@ -1,5 +1,5 @@
-// Random increasing tone curves: no standard corruption, but the one that ranks of pixels do not
-// see and their moments do.
+// Random increasing tone curves: not a standard corruption, but the one that changes the moments of
+// pixels and not their ranks.
 #include <array>
 #include <cmath>
 
@@ -8,21 +8,21 @@
 namespace qact::corrupt {
 namespace {
 
-// A gamma, or one over it, from sqrt(most) to most.
-double draw_gamma(double most, Draw& draw) {
-  const double sign = draw.coin() ? 1 : -1;
-  return std::pow(most, sign * draw.uniform(0.5, 1));
+// A gamma, or one over it, from sqrt(max) to max.
+double draw_gamma(double max, Rng& rng) {
+  const double sign = rng.coin() ? 1 : -1;
+  return std::pow(max, sign * rng.uniform(0.5, 1));
 }
 
 }  // namespace
 
 // v -> w v^a + (1 - w) v^b, which is increasing and keeps 0 and 1; a and b lie within 4 and 1/4
-// at severity 5, within 4^(s/5) and its inverse at severity s. The draws are those of 500
-// consecutive images (the table in corrupt.cpp), so that a batch can be all of one curve.
-Effect tone(const EffectParams& setting) {
-  const double most = std::pow(4.0, setting.severity / 5.0);
-  return [most, values = setting.size.values()](const uint8_t* in, Draw& draw, uint8_t* out) {
-    const double a = draw_gamma(most, draw), b = draw_gamma(most, draw), w = draw.uniform();
+// at severity 5, within 4^(s/5) and its inverse at severity s. 500 consecutive images share a curve
+// (images_per_draw in corrupt.cpp), so that a whole batch can have the same.
+Effect tone(const EffectParams& params) {
+  const double max_gamma = std::pow(4.0, params.severity / 5.0);
+  return [max_gamma, values = params.size.values()](const uint8_t* in, Rng& rng, uint8_t* out) {
+    const double a = draw_gamma(max_gamma, rng), b = draw_gamma(max_gamma, rng), w = rng.uniform();
     std::array<uint8_t, 256> curve;
     for (int v = 0; v < 256; ++v) {
       const double tone = v / 255.0;

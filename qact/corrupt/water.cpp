@@ -41,8 +41,8 @@ Gradient sobel(const std::vector<uint8_t>& in, image::Size size, int y, int x) {
           at(1, -1) + 2 * at(1, 0) + at(1, 1) - at(-1, -1) - 2 * at(-1, 0) - at(-1, 1)};
 }
 
-// Whether a gradient is the largest along its own direction: one of eight, with the
-// tangent of 22.5 degrees in 15 fractional bits.
+// Non-maximum suppression along the gradient's direction, one of eight, with the tangent of 22.5
+// degrees in 15 fractional bits.
 template <class Magnitude>
 bool is_ridge(const Gradient& g, int y, int x, const Magnitude& magnitude) {
   constexpr int64_t kTangent = 13573;
@@ -56,8 +56,8 @@ bool is_ridge(const Gradient& g, int y, int x, const Magnitude& magnitude) {
   return m > magnitude(y - 1, x - side) && m > magnitude(y + 1, x + side);
 }
 
-// Weak edges that touch a strong one become strong.
-void follow(std::vector<Edge>& edges, image::Size size) {
+// Hysteresis: weak edges that touch a strong one become strong.
+void follow_edges(std::vector<Edge>& edges, image::Size size) {
   std::vector<int> open;
   for (size_t i = 0; i < edges.size(); ++i) {
     if (edges[i] == Edge::strong) open.push_back(static_cast<int>(i));
@@ -95,15 +95,15 @@ std::vector<uint8_t> canny(const std::vector<uint8_t>& in, image::Size size, int
       edges[i] = m > high ? Edge::strong : Edge::weak;
     }
   }
-  follow(edges, size);
+  follow_edges(edges, size);
   std::vector<uint8_t> out(in.size());
   for (size_t i = 0; i < in.size(); ++i) out[i] = edges[i] == Edge::strong ? 255 : 0;
   return out;
 }
 
-// Steps to the sides, the diagonals and the knight's moves cost 1, 1.4 and 2.1969, in 16
-// fractional bits; one pass down, one up.
-std::vector<float> distance_to_zero(const std::vector<uint8_t>& in, image::Size size) {
+// The 5 x 5 chamfer distance: steps to the side, along the diagonal and of a knight cost 1, 1.4 and
+// 2.1969, in 16 fractional bits; one pass down, one up.
+std::vector<float> distance_transform(const std::vector<uint8_t>& in, image::Size size) {
   constexpr int kSide = 65536, kDiagonal = 91750, kKnight = 143976, kFar = 1 << 29;
   constexpr int kMoves[8][3] = {{-2, -1, kKnight},   {-2, 1, kKnight}, {-1, -2, kKnight},
                                 {-1, -1, kDiagonal}, {-1, 0, kSide},   {-1, 1, kDiagonal},
@@ -133,7 +133,7 @@ std::vector<float> distance_to_zero(const std::vector<uint8_t>& in, image::Size 
   return out;
 }
 
-std::vector<uint8_t> equalise(const std::vector<uint8_t>& in) {
+std::vector<uint8_t> equalise_histogram(const std::vector<uint8_t>& in) {
   std::array<int, 256> count{};
   for (const uint8_t v : in) ++count[v];
   const int first = static_cast<int>(
@@ -159,10 +159,10 @@ std::vector<float> water_mask(const std::vector<double>& layer, image::Size size
   }
   std::vector<uint8_t> edges = canny(bytes, size, 50, 150);
   for (uint8_t& value : edges) value = 255 - value;
-  std::vector<float> light = distance_to_zero(edges, size);
+  std::vector<float> light = distance_transform(edges, size);
   for (float& value : light) value = std::min(value, 20.0f);
   light = filtered(light, size, kBox);
-  const std::vector<uint8_t> equal = equalise({light.begin(), light.end()});
+  const std::vector<uint8_t> equal = equalise_histogram({light.begin(), light.end()});
   light = filtered({equal.begin(), equal.end()}, size, kEmboss);
   for (float& value : light) value = std::clamp(value, 0.0f, 255.0f);
   light = filtered(light, size, kBox);

@@ -1,5 +1,5 @@
-// How drops of water shine: brighter away from their edges on one side, as OpenCV's
-// Canny, distance transform, equalisation and an emboss filter draw it.
+// The brightness of water drops for the spatter corruption, as OpenCV computes it: Canny edges, a
+// distance transform, histogram equalisation and an emboss filter.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace qact::corrupt {
 
-// `layer`: one channel, 0 where there is no water. In [0, 1]; all 0 for no water.
+// `layer`: one channel, 0 where there is no water. The mask is in [0, 1], and 0 without water.
 std::vector<float> water_mask(const std::vector<double>& layer, image::Size size);
 
-// The steps, each on one channel.
+// The steps, each on one channel. distance_transform: the distance to the nearest 0.
 std::vector<uint8_t> canny(const std::vector<uint8_t>& in, image::Size size, int low, int high);
-std::vector<float> distance_to_zero(const std::vector<uint8_t>& in, image::Size size);
-std::vector<uint8_t> equalise(const std::vector<uint8_t>& in);
+std::vector<float> distance_transform(const std::vector<uint8_t>& in, image::Size size);
+std::vector<uint8_t> equalise_histogram(const std::vector<uint8_t>& in);
 
 }  // namespace qact::corrupt

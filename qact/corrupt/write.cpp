@@ -11,9 +11,10 @@
 #include <stdexcept>
 
 #include "qact/base/atomic_file.h"
+#include "qact/base/bytes.h"
 #include "qact/base/fail.h"
 #include "qact/base/parallel.h"
-#include "qact/corrupt/record.h"
+#include "qact/corrupt/manifest.h"
 #include "qact/image/jpeg.h"
 #include "qact/image/npy.h"
 
@@ -21,23 +22,20 @@ namespace qact::corrupt {
 namespace {
 
 namespace fs = std::filesystem;
+using base::as_text;
 using nlohmann::json;
 
 constexpr int64_t kBatch = 1024;
 constexpr int kJpegQuality = 85;
 
-std::string_view as_text(std::span<const uint8_t> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 class Writer {
  public:
-  Writer(const CleanImages& images, const WriteOptions& options, const Progress& progress)
-      : images_(images), options_(options), progress_(progress), record_(options.folder) {}
+  Writer(const CleanImages& images, const WriteOptions& options, const base::Progress& progress)
+      : images_(images), options_(options), progress_(progress), manifest_(options.folder) {}
 
   Written run() {
     fs::create_directories(options_.folder);
-    record_.check_images(made_with("", {}));
+    manifest_.check_images(made_with("", {}));
     const bool all = options_.severities.size() == kSeverities;
     const int64_t severities =
         options_.layout == Layout::mnist_c ? 1 : static_cast<int64_t>(options_.severities.size());
@@ -49,7 +47,7 @@ class Writer {
       }
     } else {
       if (options_.layout == Layout::mnist_c) write_identity();
-      for (const std::string& name : options_.corruptions) write_parts(name);
+      for (const std::string& name : options_.corruptions) write_corruption(name);
     }
     return written_;
   }
@@ -58,18 +56,19 @@ class Writer {
   // MNIST-C has the clean images as well.
   void write_identity() {
     fs::create_directories(options_.folder / "identity");
-    write_labels("identity/" + images_.part + "_labels.npy", 1);
-    base::AtomicFile file(options_.folder / "identity" / (images_.part + "_images.npy"));
+    write_labels("identity/" + images_.split + "_labels.npy", 1);
+    base::AtomicFile file(options_.folder / "identity" / (images_.split + "_images.npy"));
     file.write(as_text(array_header(1)));
     file.write(as_text(images_.pixels));
     file.commit();
   }
 
-  void write_parts(const std::string& name) {
+  void write_corruption(const std::string& name) {
     if (options_.layout == Layout::mnist_c) {
       fs::create_directories(options_.folder / name);
-      write_labels(name + "/" + images_.part + "_labels.npy", 1);
-      write_array(name + "/" + images_.part + "_images.npy", name, {find(name).mnist_severity});
+      write_labels(name + "/" + images_.split + "_labels.npy", 1);
+      write_array(name + "/" + images_.split + "_images.npy", name,
+                  {find_corruption(name).mnist_severity});
       return;
     }
     for (const int severity : options_.severities) {
@@ -88,7 +87,7 @@ class Writer {
     const auto& size = images_.size;
     json out = {{"data", images_.name},
                 {"data_hash", images_.hash},
-                {"part", images_.part},
+                {"split", images_.split},
                 {"shape", {images_.count(), size.height, size.width, size.channels}},
                 {"severities", severities},
                 {"seed", options_.seed}};
@@ -96,10 +95,10 @@ class Writer {
     return out;
   }
 
-  // True where it is there already, which counts as done.
+  // Whether the file is there already; it then counts as done.
   bool is_kept(const std::string& target, const std::string& name,
                const std::vector<int>& severities) {
-    if (!record_.has(target, made_with(name, severities))) return false;
+    if (!manifest_.has(target, made_with(name, severities))) return false;
     ++written_.kept;
     advance(images_.count() * static_cast<int64_t>(severities.size()));
     return true;
@@ -107,15 +106,15 @@ class Writer {
 
   void finish(const std::string& target, const std::string& name,
               const std::vector<int>& severities) {
-    record_.add(target, made_with(name, severities));
+    manifest_.add(target, made_with(name, severities));
     ++written_.made;
   }
 
   void advance(int64_t images) {
     done_ += images;
-    const double share =
+    const double fraction =
         static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(total_, 1));
-    if (progress_ && !progress_(share)) {
+    if (progress_ && !progress_(fraction)) {
       throw std::runtime_error("[corrupt] stopped; run the same command again to go on");
     }
   }
@@ -175,12 +174,12 @@ class Writer {
 
   std::string class_name(int64_t label) const {
     if (!images_.class_names.empty()) return images_.class_names.at(label);
-    // Of one length, so that the order of the names is the order of the classes.
+    // Padded, so that sorting the names sorts the classes.
     std::string digits = std::to_string(label);
     return std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
   }
 
-  // A folder of images is made beside its place and moved there when it is whole.
+  // A folder of images is made under a temporary name and renamed when it is complete.
   void write_images(const std::string& target, const std::string& name, int severity) {
     if (is_kept(target, name, {severity})) return;
     if (images_.labels.empty()) {
@@ -235,8 +234,8 @@ class Writer {
 
   const CleanImages& images_;
   const WriteOptions& options_;
-  const Progress& progress_;
-  Record record_;
+  const base::Progress& progress_;
+  Manifest manifest_;
   Written written_;
   int64_t done_ = 0, total_ = 0;
 };
@@ -247,7 +246,7 @@ void check(const CleanImages& images, const WriteOptions& options) {
     base::fail("corrupt", "expected ", images.count(), " labels, got ", labels);
   }
   for (const std::string& name : options.corruptions) {
-    if (options.layout == Layout::mnist_c && find(name).mnist_severity == 0) {
+    if (options.layout == Layout::mnist_c && find_corruption(name).mnist_severity == 0) {
       base::fail("corrupt", "expected one of MNIST-C's corruptions for its layout, got ", name);
     }
     // Everything that cannot work is known before the first file is made.
@@ -260,7 +259,7 @@ void check(const CleanImages& images, const WriteOptions& options) {
 }  // namespace
 
 Written write_corrupted(const CleanImages& images, const WriteOptions& options,
-                        const Progress& progress) {
+                        const base::Progress& progress) {
   check(images, options);
   return Writer(images, options, progress).run();
 }

@@ -1,32 +1,32 @@
-// Corrupted sets on disk, in the layouts in which they are published.
+// Writes corrupted datasets in the layouts of the published ones.
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "qact/base/progress.h"
 #include "qact/corrupt/corrupt.h"
 
 namespace qact::corrupt {
 
 enum class Layout {
-  cifar_c,  // CORRUPTION.npy, all severities one after the other, and labels.npy
+  cifar_c,  // CORRUPTION.npy, with all severities one after the other, and labels.npy
   folders,  // CORRUPTION/SEVERITY/CLASS/NUMBER.JPEG at quality 85, as Tiny-ImageNet-C
-  mnist_c,  // CORRUPTION/PART_images.npy and PART_labels.npy at MNIST-C's severity
+  mnist_c,  // CORRUPTION/SPLIT_images.npy and SPLIT_labels.npy at MNIST-C's severity
 };
 
-// Images of one size that follow each other, to be corrupted.
+// The images to corrupt: NHWC, of one size.
 struct CleanImages {
-  std::string name;  // for the record
+  std::string name;  // of the dataset, for the manifest
   std::span<const uint8_t> pixels;
   image::Size size;
-  std::vector<int64_t> labels;           // none: no labels are written
-  std::vector<std::string> class_names;  // folders; none: the numbers
-  std::string part = "test";             // of the dataset
-  std::string hash = "";                 // for the record: data::digest_of them
+  std::vector<int64_t> labels;           // empty: no labels are written
+  std::vector<std::string> class_names;  // names of folders; empty: numbers
+  std::string split = "test";            // of the dataset
+  std::string hash = "";                 // data::digest_of() them, for the manifest
   int64_t count() const { return static_cast<int64_t>(pixels.size()) / size.values(); }
 };
 
@@ -34,23 +34,21 @@ struct WriteOptions {
   std::filesystem::path folder;
   Layout layout = Layout::cifar_c;
   std::vector<std::string> corruptions;
-  // cifar_c: the published file has all five. Fewer are written to folders of their
-  // own, SEVERITY/CORRUPTION.npy, so that no reader takes one for another.
+  // cifar_c: the published files have all five. Fewer are written to SEVERITY/CORRUPTION.npy, so
+  // that no reader takes one severity for another.
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t seed = 0;
   int threads = 0;
-  std::shared_ptr<const FrostTextures> frost;  // none: procedural ones
+  std::shared_ptr<const FrostTextures> frost;  // null: procedural ones
 };
 
 struct Written {
   int made = 0, kept = 0;  // files, or folders of images
 };
 
-// Told the share done; false stops after the image at hand, and nothing half-made stays.
-using Progress = std::function<bool(double share)>;
-
-// What is there already, made with the same options, is kept: corrupted.json records them.
+// Files that exist already and were made with the same options are kept (manifest.h). Where
+// `progress` stops it, no partial file stays.
 Written write_corrupted(const CleanImages& images, const WriteOptions& options,
-                        const Progress& progress);
+                        const base::Progress& progress);
 
 }  // namespace qact::corrupt

@@ -6,8 +6,8 @@
 
 #include "qact/base/fail.h"
 #include "qact/base/jobs.h"
-#include "qact/corrupt/choose.h"
 #include "qact/corrupt/corrupt.h"
+#include "qact/corrupt/select.h"
 #include "qact/data/digest.h"
 #include "qact/eval/diagnostics.h"
 #include "qact/eval/model_pool.h"
@@ -76,7 +76,7 @@ TestImages open_images(const EvaluateOptions& o, const Subject& subject) {
 EvaluateOptions resolved(EvaluateOptions o, const Subject& subject, const TestImages& images) {
   check_size(subject.card.options, images.size());
   o.classifiers = subject.classifiers;
-  o.corruptions = corrupt::choose(o.corruptions, images.size());
+  o.corruptions = corrupt::select_corruptions(o.corruptions, images.size());
   if (o.diagnostic_corruption.empty()) o.diagnostic_corruption = o.corruptions.front();
   for (const int severity : o.severities) {
     for (const std::string& corruption : o.corruptions) images.check(corruption, severity);
@@ -265,8 +265,8 @@ void check(const EvaluateOptions& o) {
                   std::to_string(o.diagnostic_samples));
   }
   try {
-    corrupt::choose(o.corruptions, {});
-    if (!o.diagnostic_corruption.empty()) corrupt::find(o.diagnostic_corruption);
+    corrupt::select_corruptions(o.corruptions, {});
+    if (!o.diagnostic_corruption.empty()) corrupt::find_corruption(o.diagnostic_corruption);
   } catch (const std::exception& error) {
     throw std::invalid_argument(error.what());
   }

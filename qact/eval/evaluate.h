@@ -15,7 +15,7 @@ namespace qact::eval {
 struct EvaluateOptions {
   std::vector<std::string> modes = {"tracked", "batch"};
   std::vector<std::string> classifiers;  // none: all that the model has
-  std::vector<std::string> corruptions;  // names and groups, as corrupt::choose; none: its default
+  std::vector<std::string> corruptions;  // as corrupt::select_corruptions() takes them
   std::vector<int> severities = {0, 1, 2, 3, 4, 5};
   Inference inference;  // sizes and shares; the mode is each of `modes`
 

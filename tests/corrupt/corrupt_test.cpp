@@ -7,7 +7,8 @@
 #include <numeric>
 #include <set>
 
-#include "qact/corrupt/choose.h"
+#include "qact/corrupt/select.h"
+#include "tests/base/message.h"
 #include "tests/corrupt/test_images.h"
 
 namespace qact::corrupt {
@@ -20,17 +21,6 @@ std::vector<uint8_t> corrupted(const Corruptor& corruptor, const std::vector<uin
   return out;
 }
 
-// The message of what `action` throws.
-template <class Action>
-std::string message(Action action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
-
 TEST(Corrupt, TableHasTheBenchmarkAndTheExtraOnes) {
   int benchmark = 0, extra = 0, mnist = 0;
   std::set<std::string_view> names;
@@ -39,7 +29,7 @@ TEST(Corrupt, TableHasTheBenchmarkAndTheExtraOnes) {
     extra += corruption.extra;
     mnist += corruption.mnist_severity > 0;
     names.insert(corruption.name);
-    EXPECT_EQ(&find(corruption.name), &corruption);
+    EXPECT_EQ(&find_corruption(corruption.name), &corruption);
   }
   EXPECT_EQ(benchmark, 15);
   EXPECT_EQ(extra, 4);
@@ -52,7 +42,7 @@ TEST(Corrupt, DependsOnSeedAndIndexAlone) {
   const std::vector<std::tuple<image::Size, int>> cases = {{{32, 32, 3}, 19}, {{28, 28, 1}, 27}};
   for (const auto& [size, count] : cases) {
     const int64_t n = size.values();
-    const auto in = testing::images(40, size.height, size.channels);
+    const auto in = test::test_images(40, size.height, size.channels);
     for (const Corruption& corruption : corruptions().first(count)) {
       const Corruptor corruptor(corruption.name, 3, size, 5);
       const auto whole = corrupted(corruptor, in, 100, 40, 1);
@@ -91,13 +81,14 @@ TEST(Corrupt, ToneIsACurveOfFiveHundredImages) {
   }
 }
 
-TEST(Corrupt, ChoosesByNameGroupAndSize) {
-  EXPECT_EQ(choose({}, {32, 32, 3}).size(), 15u);
-  EXPECT_EQ(choose({}, {32, 32, 3}).front(), "gaussian_noise");
-  EXPECT_EQ(choose({}, {28, 28, 1}).front(), "shot_noise");
-  EXPECT_EQ(choose({"tone", "extra"}, {28, 28, 1}).size(), 5u);
-  EXPECT_NE(message([] { choose({"tones"}, {}); }).find("canny_edges, tone, got tones"),
-            std::string::npos);
+TEST(Corrupt, SelectsByNameGroupAndSize) {
+  EXPECT_EQ(select_corruptions({}, {32, 32, 3}).size(), 15u);
+  EXPECT_EQ(select_corruptions({}, {32, 32, 3}).front(), "gaussian_noise");
+  EXPECT_EQ(select_corruptions({}, {28, 28, 1}).front(), "shot_noise");
+  EXPECT_EQ(select_corruptions({"tone", "extra"}, {28, 28, 1}).size(), 5u);
+  EXPECT_NE(
+      message_of([] { select_corruptions({"tones"}, {}); }).find("canny_edges, tone, got tones"),
+      std::string::npos);
 }
 
 // Any size and channel count works: larger, not square, grey.
@@ -117,8 +108,8 @@ TEST(Corrupt, TakesOtherSizes) {
 }
 
 // Every value is written, whatever was there before, and nothing beyond. What only moves values
-// about leaves an even image as it is.
-TEST(Corrupt, TakesExtremePictures) {
+// leaves a uniform image as it is.
+TEST(Corrupt, TakesExtremeImages) {
   const image::Size size{32, 32, 3};
   const std::set<std::string_view> moves = {"gaussian_blur", "defocus_blur", "motion_blur",
                                             "zoom_blur",     "glass_blur",   "pixelate"};
@@ -143,20 +134,20 @@ TEST(Corrupt, TakesExtremePictures) {
 
 TEST(Corrupt, RefusesWhatItCannotDo) {
   const image::Size size{32, 32, 3};
-  const std::string unknown = message([] { find("gausian_noise"); });
+  const std::string unknown = message_of([] { find_corruption("gausian_noise"); });
   EXPECT_NE(unknown.find("expected one of gaussian_noise, shot_noise"), std::string::npos);
   EXPECT_NE(unknown.find("got gausian_noise"), std::string::npos);
-  EXPECT_EQ(message([&] { Corruptor("fog", 0, size); }),
+  EXPECT_EQ(message_of([&] { Corruptor("fog", 0, size); }),
             "[corrupt] expected a severity from 1 to 5 for fog, got 0");
-  EXPECT_EQ(message([&] { Corruptor("fog", 6, size); }),
+  EXPECT_EQ(message_of([&] { Corruptor("fog", 6, size); }),
             "[corrupt] expected a severity from 1 to 5 for fog, got 6");
-  EXPECT_EQ(message([&] { Corruptor("fog", 1, {32, 32, 4}); }),
+  EXPECT_EQ(message_of([&] { Corruptor("fog", 1, {32, 32, 4}); }),
             "[corrupt] expected images of 1 or 3 channels, got 32x32x4");
-  EXPECT_EQ(message([&] { Corruptor("fog", 1, {8, 32, 3}); }),
+  EXPECT_EQ(message_of([&] { Corruptor("fog", 1, {8, 32, 3}); }),
             "[corrupt] expected images of at least 16x16, got 8x32x3");
-  EXPECT_EQ(message([&] { Corruptor("shear", 1, size); }),
+  EXPECT_EQ(message_of([&] { Corruptor("shear", 1, size); }),
             "[corrupt] expected images of 28x28x1 for shear, got 32x32x3");
-  EXPECT_EQ(message([] { FrostTextures::from_folder("/nowhere", "none"); }),
+  EXPECT_EQ(message_of([] { FrostTextures::from_folder("/nowhere", "none"); }),
             "[frost] expected a folder with frost1.png to frost5.jpg, got /nowhere");
 }
 

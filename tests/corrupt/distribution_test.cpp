@@ -1,4 +1,4 @@
-// The corruptions with chance: statistics of the change they make, against those of the
+// Random corruptions: statistics of the change they make, against those of the
 // libraries they were published with (scripts/corruption_fixtures.py).
 #include <gtest/gtest.h>
 
@@ -112,7 +112,7 @@ Measured measure(const Corruptor& corruptor, int count, int side, int channels) 
   base::parallel_for(kGroups, 0, 1, [&](int64_t g) {
     const int each = count / kGroups;
     for (int64_t i = g * each; i < (g + 1) * each; ++i) {
-      const image::Image in = testing::image(i, side, channels);
+      const image::Image in = test::test_image(i, side, channels);
       image::Image out(in.size);
       corruptor.apply(in.pixels.data(), i, out.pixels.data());
       const Numbers found = moments(in, out);
@@ -189,7 +189,7 @@ class Distribution : public ::testing::TestWithParam<int> {};
 
 TEST_P(Distribution, OfTheChangeIsTheOriginals) {
   const int side = GetParam();
-  const auto frost = testing::synthetic_textures();
+  const auto frost = test::synthetic_textures();
   const auto folder = std::filesystem::path(QACT_TEST_FIXTURES) / "corrupt";
   for (const auto& row : read_json(folder / "distribution.json")) {
     if (row["side"] == side) compare(row, frost);

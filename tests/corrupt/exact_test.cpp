@@ -1,16 +1,15 @@
-// The corruptions against bytes computed with the libraries they were published with; those with
-// chance from the same draws (scripts/corruption_fixtures.py). Noise has a test of its own.
+// The corruptions against bytes computed with the libraries they were published with; random
+// ones from the same draws (scripts/corruption_fixtures.py). Noise has a test of its own.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "qact/corrupt/corrupt.h"
-#include "qact/image/npy.h"
 #include "tests/corrupt/test_images.h"
+#include "tests/image/fixtures.h"
 
 namespace qact::corrupt {
 namespace {
@@ -20,15 +19,6 @@ std::filesystem::path fixtures() {
   const char* folder = std::getenv("QACT_CORRUPT_FIXTURES");
   return folder ? std::filesystem::path(folder)
                 : std::filesystem::path(QACT_TEST_FIXTURES) / "corrupt";
-}
-
-std::vector<uint8_t> read_array(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file),
-                             std::istreambuf_iterator<char>()};
-  const auto header = image::parse_npy_header(bytes, static_cast<int64_t>(bytes.size()));
-  bytes.erase(bytes.begin(), bytes.begin() + header.data_offset);
-  return bytes;
 }
 
 // The share of bytes that may differ, and by how much.
@@ -53,7 +43,7 @@ struct Difference {
 
 // Every other image in colour is twice as bright: much of it is white, where rounding shows.
 image::Image input(int index, int side, int channels) {
-  image::Image out = testing::image(index, side, channels);
+  image::Image out = test::test_image(index, side, channels);
   for (uint8_t& v : out.pixels) {
     if (channels == 3 && index % 2 == 1) v = static_cast<uint8_t>(std::min(2 * v, 255));
   }
@@ -84,12 +74,13 @@ Difference compare(const nlohmann::json& row, std::shared_ptr<const FrostTexture
 // fixtures made with --frost.
 std::shared_ptr<const FrostTextures> textures() {
   const char* folder = std::getenv("QACT_FROST_TEXTURES");
-  if (!folder) return testing::synthetic_textures();
+  if (!folder) return test::synthetic_textures();
   return std::make_shared<const FrostTextures>(FrostTextures::from_folder(folder, "official"));
 }
 
 TEST(Exact, SameBytesAsTheOriginalLibraries) {
-  const std::vector<uint8_t> expected = read_array(fixtures() / "exact.npy");
+  const std::vector<uint8_t> expected =
+      test::array_of_file((fixtures() / "exact.npy").string()).bytes;
   const auto frost = textures();
   std::ifstream file(fixtures() / "exact.json");
   int64_t next = 0;

@@ -24,18 +24,18 @@ Histogram shares(const std::vector<uint8_t>& bytes) {
 // One value of the noise on [0, 1].
 template <class Engine>
 double plain(const std::string& name, double x, Engine& engine) {
-  EffectParams setting;
-  setting.severity = kSeverity;
-  setting.scale = Scale::imagenet;
+  EffectParams params;
+  params.severity = kSeverity;
+  params.scale = Scale::imagenet;
   std::normal_distribution<double> normal;
-  if (name == "gaussian_noise") return x + kGaussianNoise.at(setting) * normal(engine);
-  if (name == "speckle_noise") return x + x * kSpeckleNoise.at(setting) * normal(engine);
+  if (name == "gaussian_noise") return x + kGaussianNoise.at(params) * normal(engine);
+  if (name == "speckle_noise") return x + x * kSpeckleNoise.at(params) * normal(engine);
   if (name == "shot_noise") {
-    const double photons = kShotNoise.at(setting);
+    const double photons = kShotNoise.at(params);
     return x == 0 ? 0 : std::poisson_distribution<int>(x * photons)(engine) / photons;
   }
   std::uniform_real_distribution<double> uniform;
-  if (uniform(engine) >= kImpulseNoise.at(setting)) return x;
+  if (uniform(engine) >= kImpulseNoise.at(params)) return x;
   return uniform(engine) < 0.5;
 }
 

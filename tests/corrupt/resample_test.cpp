@@ -47,7 +47,7 @@ TEST(Resample, ZoomsByThePublishedTable) {
 
 TEST(Resample, AddsAsAPlainLoop) {
   for (const int channels : {1, 3}) {
-    const image::Image image = testing::image(2, 28, channels);
+    const image::Image image = test::test_image(2, 28, channels);
     const std::vector<float> in(image.pixels.begin(), image.pixels.end());
     const Axis axis = zoom_axis(28, 1.3);
     std::vector<float> sum(in.size(), 5);

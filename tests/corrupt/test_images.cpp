@@ -9,7 +9,7 @@
 #include "qact/image/png.h"
 #include "tests/base/scratch_folder.h"
 
-namespace qact::corrupt::testing {
+namespace qact::test {
 namespace {
 
 class Random : public base::Random {
@@ -42,7 +42,7 @@ image::Image rings(Random random, int side) {
 
 }  // namespace
 
-image::Image image(int64_t index, int side, int channels) {
+image::Image test_image(int64_t index, int side, int channels) {
   Random random(7, static_cast<uint64_t>(index));
   if (channels == 1) return rings(random, side);
   std::array<std::array<int, 3>, 4> corner;
@@ -81,29 +81,29 @@ image::Image image(int64_t index, int side, int channels) {
   return out;
 }
 
-std::vector<uint8_t> images(int64_t count, int side, int channels) {
+std::vector<uint8_t> test_images(int64_t count, int side, int channels) {
   std::vector<uint8_t> out;
   for (int64_t i = 0; i < count; ++i) {
-    const image::Image one = image(i, side, channels);
+    const image::Image one = test_image(i, side, channels);
     out.insert(out.end(), one.pixels.begin(), one.pixels.end());
   }
   return out;
 }
 
-std::shared_ptr<const FrostTextures> synthetic_textures() {
+std::shared_ptr<const corrupt::FrostTextures> synthetic_textures() {
   constexpr uint8_t kGamma[] = {0, 0, 0,    4,    'g', 'A',  'M',  'A',
                                 0, 0, 0xb1, 0x8f, 11,  0xfc, 0x61, 5};
   constexpr int kHeader = 33;  // the signature and IHDR
   const ScratchFolder scratch;
   const char* names[] = {"frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg"};
   for (int i = 0; i < 5; ++i) {
-    auto bytes = image::encode_png(image(1000 + i, 300 + 20 * i, 3));
+    auto bytes = image::encode_png(test_image(1000 + i, 300 + 20 * i, 3));
     if (i == 0) bytes.insert(bytes.begin() + kHeader, std::begin(kGamma), std::end(kGamma));
     std::ofstream(scratch.path / names[i], std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
   }
-  return std::make_shared<const FrostTextures>(
-      FrostTextures::from_folder(scratch.path, "synthetic"));
+  return std::make_shared<const corrupt::FrostTextures>(
+      corrupt::FrostTextures::from_folder(scratch.path, "synthetic"));
 }
 
-}  // namespace qact::corrupt::testing
+}  // namespace qact::test

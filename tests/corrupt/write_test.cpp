@@ -10,6 +10,7 @@
 #include "qact/data/dataset.h"
 #include "qact/data/image_files.h"
 #include "qact/data/npy_pair.h"
+#include "tests/base/message.h"
 #include "tests/base/scratch_folder.h"
 #include "tests/corrupt/test_images.h"
 
@@ -28,12 +29,12 @@ class Write : public ::testing::Test {
   }
 
   void use(image::Size size) {
-    pixels_ = testing::images(kCount, size.height, size.channels);
+    pixels_ = test::test_images(kCount, size.height, size.channels);
     images_ = {.name = "made", .pixels = pixels_, .size = size, .labels = {}, .class_names = {}};
     for (int i = 0; i < kCount; ++i) images_.labels.push_back(i % 3);
   }
 
-  Written write(const Progress& progress = {}) {
+  Written write(const base::Progress& progress = {}) {
     return write_corrupted(images_, options_, progress);
   }
 
@@ -53,13 +54,8 @@ class Write : public ::testing::Test {
     return names;
   }
 
-  std::string failure(const Progress& progress = {}) {
-    try {
-      write(progress);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "nothing thrown";
+  std::string failure(const base::Progress& progress = {}) {
+    return message_of([&] { write(progress); });
   }
 
   static constexpr int kCount = 7;
@@ -94,7 +90,7 @@ TEST_F(Write, SomeSeveritiesGetFoldersOfTheirOwn) {
   EXPECT_EQ(std::vector<uint8_t>(one.pixels.begin(), one.pixels.end()), expected("fog", 4));
 }
 
-TEST_F(Write, FoldersOfPictures) {
+TEST_F(Write, FoldersOfImages) {
   use({64, 64, 3});
   options_.layout = Layout::folders;
   options_.severities = {2, 5};
@@ -120,7 +116,7 @@ TEST_F(Write, FoldersOfMnist) {
   EXPECT_EQ(failure(), "[corrupt] expected one of MNIST-C's corruptions for its layout, got snow");
 }
 
-TEST_F(Write, GoesOnWhereItWasStopped) {
+TEST_F(Write, ResumesWhereItWasStopped) {
   int calls = 0;
   EXPECT_EQ(failure([&](double) { return ++calls < 7; }),
             "[corrupt] stopped; run the same command again to go on");
@@ -138,20 +134,20 @@ TEST_F(Write, GoesOnWhereItWasStopped) {
   EXPECT_EQ(write().made, 2);
 }
 
-TEST_F(Write, RecordsWhichFrostItWas) {
+TEST_F(Write, NamesTheFrostTexturesInTheManifest) {
   options_.corruptions = {"fog", "frost"};
-  const auto recorded = [&] {
+  const auto manifest = [&] {
     std::ifstream file(folder_ / "corrupted.json");
     return nlohmann::json::parse(file);
   };
   write();
-  EXPECT_EQ(recorded()["frost.npy"]["frost"], "procedural");
-  EXPECT_FALSE(recorded()["fog.npy"].contains("frost"));
-  options_.frost = testing::synthetic_textures();
+  EXPECT_EQ(manifest()["frost.npy"]["frost"], "procedural");
+  EXPECT_FALSE(manifest()["fog.npy"].contains("frost"));
+  options_.frost = test::synthetic_textures();
   const Written again = write();
   EXPECT_EQ(again.made, 1);
   EXPECT_EQ(again.kept, 1);
-  EXPECT_EQ(recorded()["frost.npy"]["frost"], "synthetic");
+  EXPECT_EQ(manifest()["frost.npy"]["frost"], "synthetic");
 }
 
 TEST_F(Write, RefusesAFolderOfOtherImages) {
@@ -183,7 +179,7 @@ TEST_F(Write, KeepsToWhatTheDatasetsExpect) {
   for (const char* name : {"cifar10-c", "tiny-imagenet-c", "mnist-c"}) {
     for (const std::string& corruption : data::find_dataset(name).corruptions) {
       if (corruption == "identity") continue;
-      EXPECT_EQ(find(corruption).name, corruption);
+      EXPECT_EQ(find_corruption(corruption).name, corruption);
     }
   }
 }

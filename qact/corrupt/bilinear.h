@@ -1,4 +1,4 @@
-// The value between four pixels.
+// Bilinear interpolation at one point.
 #pragma once
 
 #include <cmath>
@@ -8,10 +8,10 @@
 
 namespace qact::corrupt {
 
-// Bilinear at (y, x) of an image (HWC), in the type W of the place. What lies outside follows the
-// border's rule.
+// The image (HWC) at (y, x), computed in W, the type of the coordinates. `border` says what lies
+// outside.
 template <class T, class W>
-void sample_at(const T* in, image::Size size, Border border, W y, W x, T* out) {
+void sample_bilinear(const T* in, image::Size size, Border border, W y, W x, T* out) {
   const W top = std::floor(y), left = std::floor(x);
   const W down = y - top, right = x - left;
   const int y0 = static_cast<int>(top), x0 = static_cast<int>(left);

@@ -1,4 +1,4 @@
-#include "qact/corrupt/sheet.h"
+#include "qact/corrupt/contact_sheet.h"
 
 #include <algorithm>
 
@@ -8,9 +8,9 @@
 namespace qact::corrupt {
 namespace {
 
-constexpr int kGap = 4, kZoom = 2, kTile = 64;  // a tile is at least about this large
+constexpr int kGap = 4, kZoom = 2, kTile = 64;  // enlarged images are about this large
 
-void place(const image::Image& tile, int top, int left, int zoom, image::Image& sheet) {
+void paste(const image::Image& tile, int top, int left, int zoom, image::Image& sheet) {
   const int channels = tile.size.channels;
   for (int y = 0; y < tile.size.height * zoom; ++y) {
     for (int x = 0; x < tile.size.width * zoom; ++x) {
@@ -20,7 +20,7 @@ void place(const image::Image& tile, int top, int left, int zoom, image::Image& 
   }
 }
 
-// The row's label: of frost, which one it is.
+// The row's label. Frost says which textures it has.
 std::string label_of(const std::string& corruption, const FrostTextures* frost) {
   if (corruption != "frost") return corruption;
   const std::string name = frost ? frost->name() : "procedural";
@@ -54,7 +54,7 @@ image::Image contact_sheet(const image::Image& image, const std::vector<std::str
       const int top = header + static_cast<int>(row) * down;
       Corruptor(corruptions[row], severities[column], image.size, seed, frost)
           .apply(image.pixels.data(), 0, tile.pixels.data());
-      place(tile, top, left, zoom, sheet);
+      paste(tile, top, left, zoom, sheet);
       if (column == 0) {
         draw_text(label_of(corruptions[row], frost.get()), top + (height * zoom - line) / 2, kGap,
                   kZoom, sheet);

@@ -1,4 +1,4 @@
-#include "qact/corrupt/sheet.h"
+#include "qact/corrupt/contact_sheet.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 namespace qact::corrupt {
 namespace {
 
-TEST(Sheet, ShowsEveryCorruptionAndSeverity) {
-  const image::Image image = testing::image(1, 64, 3);
+TEST(ContactSheet, ShowsEveryCorruptionAndSeverity) {
+  const image::Image image = test::test_image(1, 64, 3);
   const auto frost = std::make_shared<const FrostTextures>(FrostTextures::procedural());
   const image::Image sheet = contact_sheet(image, {"fog", "contrast"}, {1, 5}, 4, frost);
   // Two rows of tiles below the numbers; the last tile ends at the last pixel but the gap.
@@ -23,13 +23,13 @@ TEST(Sheet, ShowsEveryCorruptionAndSeverity) {
   EXPECT_EQ(sheet.pixels[0], 255);
 }
 
-TEST(Sheet, SaysWhichFrostItIs) {
-  const image::Image image = testing::image(1, 64, 3);
+TEST(ContactSheet, SaysWhichFrostItIs) {
+  const image::Image image = test::test_image(1, 64, 3);
   const auto wide = [&](std::shared_ptr<const FrostTextures> frost) {
     return contact_sheet(image, {"frost"}, {1}, 0, std::move(frost)).size.width;
   };
   const std::string procedural = "procedural", synthetic = "synthetic";
-  EXPECT_EQ(wide(nullptr) - wide(testing::synthetic_textures()),
+  EXPECT_EQ(wide(nullptr) - wide(test::synthetic_textures()),
             2 * kLetterWidth * static_cast<int>(procedural.size() - synthetic.size()));
 }
 

@@ -1,11 +1,11 @@
-#include "qact/corrupt/choose.h"
+#include "qact/corrupt/select.h"
 
 #include "qact/corrupt/corrupt.h"
 
 namespace qact::corrupt {
 namespace {
 
-bool is_digit(image::Size size) { return size == image::Size{28, 28, 1}; }
+bool has_mnist_size(image::Size size) { return size == image::Size{28, 28, 1}; }
 
 bool belongs(const Corruption& corruption, const std::string& group) {
   if (group == "benchmark") return corruption.benchmark;
@@ -15,12 +15,14 @@ bool belongs(const Corruption& corruption, const std::string& group) {
 
 }  // namespace
 
-std::vector<std::string> choose(const std::vector<std::string>& wanted, image::Size size) {
-  if (wanted.empty()) return choose({is_digit(size) ? "mnist" : "benchmark"}, size);
+std::vector<std::string> select_corruptions(const std::vector<std::string>& selection,
+                                            image::Size size) {
+  if (selection.empty())
+    return select_corruptions({has_mnist_size(size) ? "mnist" : "benchmark"}, size);
   std::vector<std::string> names;
-  for (const std::string& name : wanted) {
+  for (const std::string& name : selection) {
     if (name != "benchmark" && name != "extra" && name != "mnist") {
-      names.emplace_back(find(name).name);
+      names.emplace_back(find_corruption(name).name);
       continue;
     }
     for (const Corruption& corruption : corruptions()) {

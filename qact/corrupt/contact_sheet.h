@@ -1,4 +1,4 @@
-// A contact sheet: one image under many corruptions.
+// A contact sheet: one image under many corruptions and severities.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,7 @@
 
 namespace qact::corrupt {
 
-// A row for each corruption, a column for each severity, with labels. Small images are
-// shown larger.
+// A row for each corruption and a column for each severity, with labels. Small images are enlarged.
 image::Image contact_sheet(const image::Image& image, const std::vector<std::string>& corruptions,
                            const std::vector<int>& severities, uint64_t seed,
                            std::shared_ptr<const FrostTextures> frost);

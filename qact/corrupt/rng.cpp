@@ -1,4 +1,4 @@
-#include "qact/corrupt/draw.h"
+#include "qact/corrupt/rng.h"
 
 #include <cmath>
 
@@ -26,11 +26,11 @@ const Ziggurat& ziggurat() {
   return table;
 }
 
-Draw::Draw(uint64_t seed, std::string_view corruption, int severity, int64_t image)
+Rng::Rng(uint64_t seed, std::string_view corruption, int severity, int64_t image)
     : random_(seed, base::corruption_stream(corruption, severity), image), ziggurat_(ziggurat()) {}
 
-// The rare part of Draw::normal, beyond the rectangle that lies under the curve.
-double Draw::normal_beyond(int layer, double x) {
+// The rare case of normal(): x lies outside the rectangle under the curve.
+double Rng::normal_beyond(int layer, double x) {
   if (layer == 0) {
     double beyond, y;
     do {

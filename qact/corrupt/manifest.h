@@ -1,4 +1,5 @@
-// Which files of a corrupted set are finished, and what they were made with.
+// The manifest of a corrupted dataset, corrupted.json: which files are finished, and the options
+// they were made with.
 #pragma once
 
 #include <filesystem>
@@ -7,15 +8,15 @@
 
 namespace qact::corrupt {
 
-class Record {
+class Manifest {
  public:
-  // Reads what an earlier run has left in `folder`, if any.
-  explicit Record(const std::filesystem::path& folder);
+  // Reads the manifest in `folder`, if there is one.
+  explicit Manifest(const std::filesystem::path& folder);
 
   bool has(const std::string& name, const nlohmann::json& made_with) const;
   void add(const std::string& name, const nlohmann::json& made_with);
 
-  // Throws where a finished file was made from other images, whose labels would differ.
+  // Throws where a finished file was made from other images: the labels would not match.
   void check_images(const nlohmann::json& made_with) const;
 
  private:

@@ -1,4 +1,4 @@
-#include "qact/corrupt/record.h"
+#include "qact/corrupt/manifest.h"
 
 #include <fstream>
 
@@ -13,31 +13,31 @@ constexpr const char* kName = "corrupted.json";
 
 }  // namespace
 
-Record::Record(const std::filesystem::path& folder) : folder_(folder) {
+Manifest::Manifest(const std::filesystem::path& folder) : folder_(folder) {
   base::expect_regular_file(folder_ / kName);
   std::ifstream file(folder_ / kName);
   if (!file) return;
   entries_ = nlohmann::json::parse(file, nullptr, false);
   if (!entries_.is_object()) {
-    base::fail("corrupt", "expected a record of finished files, got something else in ",
+    base::fail("corrupt", "expected a manifest of finished files, got something else in ",
                (folder_ / kName).string());
   }
 }
 
-bool Record::has(const std::string& name, const nlohmann::json& made_with) const {
+bool Manifest::has(const std::string& name, const nlohmann::json& made_with) const {
   return std::filesystem::exists(folder_ / name) && entries_.contains(name) &&
          entries_[name] == made_with;
 }
 
-void Record::add(const std::string& name, const nlohmann::json& made_with) {
+void Manifest::add(const std::string& name, const nlohmann::json& made_with) {
   entries_[name] = made_with;
   base::write_atomically(folder_ / kName, entries_.dump(1) + "\n");
 }
 
-void Record::check_images(const nlohmann::json& made_with) const {
+void Manifest::check_images(const nlohmann::json& made_with) const {
   for (const auto& [name, other] : entries_.items()) {
     if (!std::filesystem::exists(folder_ / name) ||
-        other.value("part", "") != made_with.value("part", "")) {
+        other.value("split", "") != made_with.value("split", "")) {
       continue;
     }
     for (const char* key : {"data", "shape", "data_hash"}) {

@@ -1,0 +1,16 @@
+// Selects corruptions by name or group, as options of the program name them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "qact/image/image.h"
+
+namespace qact::corrupt {
+
+// `selection`: names, or the groups benchmark (the 15), extra (4 more) and mnist (MNIST-C's).
+// Empty: mnist for images of MNIST's size, else benchmark. Throws for unknown names.
+std::vector<std::string> select_corruptions(const std::vector<std::string>& selection,
+                                            image::Size size);
+
+}  // namespace qact::corrupt
