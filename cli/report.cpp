@@ -20,7 +20,7 @@
 #include "qact/report/means.h"
 #include "qact/report/page.h"
 #include "qact/report/summary.h"
-#include "qact/results/evaluation.h"
+#include "qact/results/score.h"
 #include "qact/results/where.h"
 
 namespace qact::cli {

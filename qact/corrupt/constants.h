@@ -104,8 +104,8 @@ inline constexpr Constants<FogConstants> kFog{{{.2, 3}, {.5, 3}, {.75, 2.5}, {1,
                                               {{1.5, 2}, {2, 2}, {2.5, 1.7}, {2.5, 1.5}, {3, 1.4}}};
 
 struct SpatterConstants {
-  double mean, deviation, sigma, threshold,
-      strength;  // strength: of the water, or the sigma of mud's blur
+  double mean, deviation, sigma, threshold;
+  double strength;  // of the water; for mud, the sigma of its blur
   bool mud;
 };
 inline constexpr Constants<SpatterConstants> kSpatter{{{.62, .1, .7, .7, .5, false},

@@ -1,6 +1,6 @@
 #include "qact/report/assets.h"
 
-// Ends of the files, from embed.S.in.
+// The begin and end of each file, from embed.S.in.
 extern "C" {
 extern const char qact_page_style[], qact_page_style_end[];
 extern const char qact_page_script[], qact_page_script_end[];

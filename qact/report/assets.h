@@ -1,4 +1,4 @@
-// Files that the library carries inside it.
+// Files that are compiled into the library.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Bytes as text that may stand in a page.
+// Base64, for images inside the page.
 #pragma once
 
 #include <cstdint>

@@ -7,11 +7,11 @@
 namespace qact::report {
 namespace {
 
-// Ink is the colour of the text around the chart: dark, light and paper need no redrawing.
+// The colour of the text around the chart, so that dark, light and print need no redrawing.
 constexpr const char* kInk = "currentColor";
 constexpr const char* kFont = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
-Json look() {
+Json style() {
   return {{"background", nullptr},
           {"font", kFont},
           {"view", {{"stroke", nullptr}}},
@@ -60,7 +60,7 @@ Json chart(const std::string& description, Shape shape) {
   static constexpr const char* kNames[] = {"wide", "square", "full"};
   return {{"description", description},
           {"usermeta", {{"shape", kNames[static_cast<int>(shape)]}}},
-          {"config", look()}};
+          {"config", style()}};
 }
 
 void set_columns(Json& spec, int columns, bool square) {
@@ -69,7 +69,7 @@ void set_columns(Json& spec, int columns, bool square) {
   spec["usermeta"]["squares"] = square;
 }
 
-Json severity_colour(const std::string& field, const std::set<int>& severities, bool kept) {
+Json severity_colour(const std::string& field, const std::set<int>& severities, bool running) {
   static constexpr const char* kColours[] = {"#3b7dd8", "#3fa7b5", "#74b06a",
                                              "#d1a93a", "#dd7d3a", "#cf4545"};
   Json domain = Json::array(), range = Json::array();
@@ -77,8 +77,8 @@ Json severity_colour(const std::string& field, const std::set<int>& severities, 
     domain.push_back(severity);
     range.push_back(kColours[std::clamp(severity, 0, 5)]);
   }
-  if (kept) {
-    domain.push_back("kept");
+  if (running) {
+    domain.push_back("running");
     range.push_back("#8d949e");
   }
   const Json legend = {{"title", "severity"},
@@ -90,6 +90,17 @@ Json severity_colour(const std::string& field, const std::set<int>& severities, 
           {"type", "ordinal"},
           {"scale", {{"domain", domain}, {"range", range}}},
           {"legend", domain.size() > 1 ? legend : Json()}};
+}
+
+Json legend_selection(const std::string& field) {
+  const Json pick = {{"name", "pick"},
+                     {"select", {{"type", "point"}, {"fields", Json::array({field})}}},
+                     {"bind", "legend"}};
+  return Json::array({pick});
+}
+
+Json selection_opacity(double selected, double other) {
+  return {{"condition", {{"param", "pick"}, {"value", selected}}}, {"value", other}};
 }
 
 Json network_colour(const std::string& field, const std::vector<std::string>& names,

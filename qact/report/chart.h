@@ -1,4 +1,4 @@
-// What all charts share: a look that fits light and dark pages alike, and colours.
+// What all Vega-Lite charts share: a style for light and dark pages, colours, and selections.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,30 +10,35 @@ namespace qact::report {
 
 using Json = nlohmann::ordered_json;
 
-// How a chart takes its place on the page.
+// The size of a chart on the page.
 enum class Shape {
   wide,    // as wide as its figure, height as specified
   square,  // as wide as its figure, and as high
   full,    // as wide as the page
 };
 
-// A specification with the common look, a description for those who do not see it, and
-// nothing drawn yet.
+// An empty Vega-Lite specification with the common style and a description for screen readers.
 Json chart(const std::string& description, Shape shape = Shape::wide);
 
-// Small multiples of `spec["facet"]`, `columns` side by side (fewer on a phone); as high as
-// wide where `square`.
+// Small multiples of `spec["facet"]` in `columns` columns (fewer on a phone); as high as wide where
+// `square`.
 void set_columns(Json& spec, int columns, bool square);
 
-// A nominal colour channel: `labels` in this order, coloured by what they name, so that a
-// network looks the same in every chart. `names` are as in rows.
+// A nominal colour channel: `labels` in this order, with the colour of the network in `names` (as
+// in rows), so that a network has the same colour in every chart.
 Json network_colour(const std::string& field, const std::vector<std::string>& names,
                     const std::vector<std::string>& labels);
 
-// Severities, of 0 to 5, as colours, blue to red; with `kept`, that word is one too, in grey.
-Json severity_colour(const std::string& field, const std::set<int>& severities, bool kept);
+// An ordinal colour channel: severities 0 to 5 from blue to red. `running` adds that word, in grey,
+// for running contexts.
+Json severity_colour(const std::string& field, const std::set<int>& severities, bool running);
 
-// Two classes, told apart in grey too.
+// The selection of what is clicked in the legend of `field`, as a list of params.
+Json legend_selection(const std::string& field);
+// The opacity of marks in that selection and of all others.
+Json selection_opacity(double selected, double other);
+
+// Two classes, distinct in greyscale too.
 inline constexpr const char* kClassColours[] = {"#3b82c4", "#e08a3c"};
 
 }  // namespace qact::report

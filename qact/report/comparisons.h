@@ -1,4 +1,4 @@
-// Curves that answer one question together, as the paper's figures do: the rest would hide it.
+// The curves of one chart: those that answer one question together, as in the paper's figures.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 namespace qact::report {
 
 struct Comparison {
-  const char *name, *title;  // the name is a part of file names
+  const char *name, *title;  // the name is part of file names
   std::vector<const Curve*> curves;
 };
 
-// Activations and ways of inference first; losses and classifiers where there are several.
+// Activations and inference modes first; then losses and classifiers, where there are several.
 std::vector<Comparison> comparisons(const Group& group);
 
 }  // namespace qact::report

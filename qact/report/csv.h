@@ -1,4 +1,4 @@
-// A chart's data as a table that other programs read.
+// A chart's data as CSV.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,8 +6,8 @@
 
 namespace qact::report {
 
-// The values of the specification, or of its layer with the most: one line for each, the
-// names of the fields above. Quoted where needed, lines end in \n.
+// The values of the specification, or of its layer with the most values: a header of field names,
+// then a line for each value. Quoted where needed; lines end in \n.
 std::string csv_of(const nlohmann::ordered_json& spec);
 
 }  // namespace qact::report

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "qact/report/labels.h"
-#include "qact/results/where.h"
+#include "qact/results/fields.h"
 
 namespace qact::report {
 namespace {
@@ -21,12 +21,12 @@ std::pair<std::string, std::string> usual(const std::vector<Curve>& curves) {
       ->first;
 }
 
-// Of the first so many images, or of all.
+// "all images", or "the first N images".
 std::string images_of(int64_t limit) {
   return limit == 0 ? "all images" : "the first " + std::to_string(limit) + " images";
 }
 
-std::vector<std::string> notes_of(const Group& group, const results::Common& common,
+std::vector<std::string> notes_of(const Group& group, const results::CommonCorruptions& common,
                                   const std::vector<results::LeftOut>& left_out) {
   std::vector<std::string> notes;
   const auto label = [&](const Setting& setting) {
@@ -35,17 +35,17 @@ std::vector<std::string> notes_of(const Group& group, const results::Common& com
         ->label;
   };
   for (const results::LeftOut& gone : left_out) {
-    notes.push_back("Left out: an evaluation of " + label(gone.shown) + " on " +
+    notes.push_back("Left out: an evaluation of " + label(gone.kept) + " on " +
                     images_of(gone.curve.setting.limit) + "; shown is the one on " +
-                    images_of(gone.shown.limit) + ".");
+                    images_of(gone.kept.limit) + ".");
   }
-  for (const results::Common::Lacking& unit : common.lacking) {
+  for (const results::CommonCorruptions::Incomplete& unit : common.incomplete) {
     const Curve& curve = group.curves[unit.curve];
     const std::string seed =
         curve.seeds().size() > 1 ? ", seed " + std::to_string(unit.seed) + "," : "";
     notes.push_back("Not in the means over corruptions: " + curve.label + seed + " was shown " +
-                    std::to_string(unit.shown) + " of the " +
-                    std::to_string(common.corruptions.size()) + " corruptions in full.");
+                    std::to_string(unit.count) + " of the " + std::to_string(common.names.size()) +
+                    " corruptions in full.");
   }
   return notes;
 }
@@ -59,11 +59,13 @@ Group make_group(const std::vector<results::Curve>& all) {
               .loss = "",
               .classifier = ""};
   std::vector<results::LeftOut> left_out;
-  for (results::Curve& curve : results::fullest(all, left_out)) {
-    for (const Score& score : curve.scores) group.most = std::max(group.most, score.severity);
+  for (results::Curve& curve : results::most_complete(all, left_out)) {
+    for (const int severity : curve.severities()) {
+      group.max_severity = std::max(group.max_severity, severity);
+    }
     group.curves.push_back({std::move(curve), "", "", {}});
   }
-  // All of the setting decides, so that the order of files does not.
+  // By the whole setting, so that the order of files does not matter.
   std::stable_sort(group.curves.begin(), group.curves.end(), [](const Curve& a, const Curve& b) {
     return std::pair(order_of(a.setting), a.setting) < std::pair(order_of(b.setting), b.setting);
   });
@@ -71,8 +73,8 @@ Group make_group(const std::vector<results::Curve>& all) {
   name_and_colour(group);
   std::vector<const results::Curve*> curves;
   for (const Curve& curve : group.curves) curves.push_back(&curve);
-  const results::Common common = results::common_corruptions(curves);
-  group.corruptions = common.corruptions;
+  const results::CommonCorruptions common = results::common_corruptions(curves);
+  group.corruptions = common.names;
   group.notes = notes_of(group, common, left_out);
   return group;
 }
@@ -116,19 +118,19 @@ const Curve* Group::closest(const Setting& like, const std::string& activation,
   for (const Curve& curve : curves) {
     const Setting& s = curve.setting;
     if (s.activation != activation || s.mode != mode || !is_usual(s)) continue;
-    size_t alike = 1;
+    size_t in_common = 1;
     for (const results::Field& field : results::fields_of(s)) {
-      alike += static_cast<size_t>(
+      in_common += static_cast<size_t>(
           std::count_if(wanted.begin(), wanted.end(), [&](const results::Field& other) {
             return other.name == field.name && other.value == field.value;
           }));
     }
-    if (alike > most) most = alike, best = &curve;
+    if (in_common > most) most = in_common, best = &curve;
   }
   return best;
 }
 
-const Curve* Group::diagnosed(const results::Evaluation& row) const {
+const Curve* Group::curve_of(const results::Evaluation& row) const {
   for (const Curve& curve : curves) {
     Setting own = curve.setting;
     if (!own.model_hash.empty() && own.model_hash != row.model_hash) continue;
@@ -144,7 +146,7 @@ const Curve* Group::diagnosed(const results::Evaluation& row) const {
 
 std::string label_of(const results::Evaluation& row, const std::vector<Group>& groups) {
   for (const Group& group : groups) {
-    const Curve* const curve = group.diagnosed(row);
+    const Curve* const curve = group.curve_of(row);
     if (!curve) continue;
     const std::string seed = ", seed " + std::to_string(row.seed);
     return curve->label + (curve->seeds().size() > 1 ? seed : "");
@@ -168,17 +170,17 @@ std::vector<Group> groups(const results::Rows& rows) {
   return all;
 }
 
-Course course(const Curve& curve, const std::string& metric,
-              const std::vector<std::string>& corruptions) {
-  Course course{.points = {}, .over_seeds = curve.seeds().size() > 1};
+Series series_of(const Curve& curve, const std::string& metric,
+                 const std::vector<std::string>& corruptions) {
+  Series series{.points = {}, .over_seeds = curve.seeds().size() > 1};
   for (const int severity : curve.severities()) {
     const results::Mean mean = curve.over_seeds(metric, severity, corruptions);
     if (mean.count == 0) continue;
-    course.points.push_back(
+    series.points.push_back(
         {severity, mean.mean,
-         course.over_seeds ? mean.deviation : curve.deviation(metric, severity, corruptions)});
+         series.over_seeds ? mean.deviation : curve.deviation(metric, severity, corruptions)});
   }
-  return course;
+  return series;
 }
 
 Json curve_colour(const std::vector<const Curve*>& curves) {

@@ -7,15 +7,16 @@
 
 #include "qact/report/curves.h"
 #include "qact/report/section.h"
+#include "qact/results/disambiguate.h"
 
 namespace qact::report {
 namespace {
 
-constexpr size_t kMostPanels = 9;
-constexpr size_t kBars = 30;  // at most: neurons of a dense layer have few values
+constexpr size_t kMaxPanels = 9;
+constexpr size_t kMaxBars = 30;  // neurons of a dense layer have few values
 constexpr int kAllChannels = -1;
-constexpr int kKept = -1;  // as severity: what was kept from training
-constexpr const char* kUncorrupted = "none";
+constexpr int kRunning = -1;  // in place of a severity: running contexts, from training
+constexpr const char* kClean = "none";
 
 // Equal bins upwards of `low`.
 struct Histogram {
@@ -40,7 +41,7 @@ Histogram read(const results::Row& row) {
           results::field<std::string>(row, "what"),
           results::field<int>(row, "layer_index"),
           results::field<int>(row, "channel"),
-          row.at("severity").is_null() ? kKept : results::field<int>(row, "severity"),
+          row.at("severity").is_null() ? kRunning : results::field<int>(row, "severity"),
           low,
           width,
           std::move(counts),
@@ -53,7 +54,7 @@ struct Range {
 };
 
 // The bins that hold all but the outer thousandths of the values, and their neighbours.
-Range middle(const Histogram& h) {
+Range central_range(const Histogram& h) {
   size_t first = h.counts.size(), last = 0;
   double before = h.below;
   for (size_t b = 0; b < h.counts.size(); ++b) {
@@ -69,11 +70,11 @@ Range middle(const Histogram& h) {
           h.low + static_cast<double>(last) * h.width};
 }
 
-// Of all severities: they share a panel's axis.
-std::map<std::string, Range> ranges(const std::vector<Histogram>& histograms) {
+// Of each panel, over all severities: they share its axis.
+std::map<std::string, Range> panel_ranges(const std::vector<Histogram>& histograms) {
   std::map<std::string, Range> all;
   for (const Histogram& h : histograms) {
-    const Range own = middle(h);
+    const Range own = central_range(h);
     Range& range = all[h.panel()];
     range = {std::min(range.low, own.low), std::max(range.high, own.high)};
   }
@@ -88,29 +89,29 @@ void add_values(const Histogram& h, const Range& range, Json& values) {
         std::clamp(std::round((value - h.low) / h.width), 0.0, static_cast<double>(bins)));
   };
   if (h.total == 0 || range.low >= range.high) return;
-  size_t first = bin_at(range.low), kept = bin_at(range.high) - first;
-  size_t merged = (kept + kBars - 1) / kBars;
+  size_t first = bin_at(range.low), count = bin_at(range.high) - first;
+  size_t merged = (count + kMaxBars - 1) / kMaxBars;
   if (merged > 1 && bins % merged != 0) merged = 1;
-  if (merged > 1) kept = (kept + merged - 1) / merged * merged;
-  first = std::min(first, bins - kept);
-  const Json severity = h.severity == kKept ? Json("kept") : Json(h.severity);
-  for (size_t b = first; b < first + kept; b += merged) {
+  if (merged > 1) count = (count + merged - 1) / merged * merged;
+  first = std::min(first, bins - count);
+  const Json severity = h.severity == kRunning ? Json("running") : Json(h.severity);
+  for (size_t b = first; b < first + count; b += merged) {
     const auto from = h.counts.begin() + static_cast<std::ptrdiff_t>(b);
-    const double count = std::accumulate(from, from + static_cast<std::ptrdiff_t>(merged), 0.0);
+    const double sum = std::accumulate(from, from + static_cast<std::ptrdiff_t>(merged), 0.0);
     const double centre = static_cast<double>(b) + 0.5 * static_cast<double>(merged);
     values.push_back({{"panel", h.panel()},
                       {"value", h.low + centre * h.width},
-                      {"share", count / h.total},
+                      {"share", sum / h.total},
                       {"severity", severity}});
   }
 }
 
-// First, last and those evenly between: a network may have many layers.
-std::vector<std::string> some(const std::vector<std::string>& panels) {
-  if (panels.size() <= kMostPanels) return panels;
+// At most kMaxPanels, spread evenly from the first to the last: a network may have many layers.
+std::vector<std::string> spread(const std::vector<std::string>& panels) {
+  if (panels.size() <= kMaxPanels) return panels;
   std::vector<std::string> chosen;
-  for (size_t i = 0; i < kMostPanels; ++i) {
-    chosen.push_back(panels[i * (panels.size() - 1) / (kMostPanels - 1)]);
+  for (size_t i = 0; i < kMaxPanels; ++i) {
+    chosen.push_back(panels[i * (panels.size() - 1) / (kMaxPanels - 1)]);
   }
   return chosen;
 }
@@ -124,62 +125,59 @@ Chart panels(const std::string& name, const std::string& title, const std::strin
   for (const Histogram& h : histograms) {
     if (std::find(names.begin(), names.end(), h.panel()) == names.end()) names.push_back(h.panel());
   }
-  names = some(names);
+  names = spread(names);
   std::set<int> severities;
   Json values = Json::array();
-  auto range = ranges(histograms);
+  auto range = panel_ranges(histograms);
   for (const Histogram& h : histograms) {
     if (std::find(names.begin(), names.end(), h.panel()) == names.end()) continue;
     add_values(h, range[h.panel()], values);
     severities.insert(h.severity);
   }
-  const bool kept = severities.erase(kKept) > 0;
+  const bool running = severities.erase(kRunning) > 0;
   Json spec =
       chart(title + (severities.empty() ? "" : ", one line for each severity"), Shape::full);
   spec["data"] = {{"values", std::move(values)}};
   spec["facet"] = {{"field", "panel"}, {"type", "nominal"}, {"title", nullptr}, {"sort", names}};
   set_columns(spec, static_cast<int>(std::min<size_t>(3, names.size())), /*square=*/false);
   spec["resolve"] = {{"scale", {{"x", "independent"}, {"y", "independent"}}}};
-  spec["spec"] = {
-      {"width", 240},
-      {"height", 130},
-      {"params",
-       {{{"name", "pick"},
-         {"select", {{"type", "point"}, {"fields", {"severity"}}}},
-         {"bind", "legend"}}}},
-      {"mark", {{"type", "line"}, {"interpolate", "step"}, {"strokeWidth", 1.6}}},
-      {"encoding",
-       {{"x",
-         {{"field", "value"},
-          {"type", "quantitative"},
-          {"title", nullptr},
-          {"scale", {{"zero", false}}},
-          {"axis", {{"tickCount", 4}, {"grid", false}}}}},
-        {"y",
-         {{"field", "share"},
-          {"type", "quantitative"},
-          {"title", nullptr},
-          {"axis", {{"format", "%"}, {"tickCount", 3}}}}},
-        {"color", severity_colour("severity", severities, kept)},
-        {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.9}}}, {"value", 0.08}}},
-        {"tooltip",
-         {{{"field", "severity"}},
-          {{"field", "value"}, {"format", ".3f"}},
-          {{"field", "share"}, {"format", ".2%"}}}}}}};
+  spec["spec"] = {{"width", 240},
+                  {"height", 130},
+                  {"params", legend_selection("severity")},
+                  {"mark", {{"type", "line"}, {"interpolate", "step"}, {"strokeWidth", 1.6}}},
+                  {"encoding",
+                   {{"x",
+                     {{"field", "value"},
+                      {"type", "quantitative"},
+                      {"title", nullptr},
+                      {"scale", {{"zero", false}}},
+                      {"axis", {{"tickCount", 4}, {"grid", false}}}}},
+                    {"y",
+                     {{"field", "share"},
+                      {"type", "quantitative"},
+                      {"title", nullptr},
+                      {"axis", {{"format", "%"}, {"tickCount", 3}}}}},
+                    {"color", severity_colour("severity", severities, running)},
+                    {"opacity", selection_opacity(0.9, 0.08)},
+                    {"tooltip",
+                     {{{"field", "severity"}},
+                      {{"field", "value"}, {"format", ".3f"}},
+                      {{"field", "share"}, {"format", ".2%"}}}}}}};
   return {name, caption, std::move(spec)};
 }
 
 struct Kind {
   const char *what, *title;
 };
-constexpr Kind kKinds[] = {
-    {"preactivation", "Pre-activations"}, {"activation", "Activations"}, {"context", "Contexts"}};
+constexpr Kind kKinds[] = {{"preactivation", "Pre-activations"},
+                           {"activation", "Activations"},
+                           {"context", "Running contexts"}};
 
-// Rows hold contexts as training left them, whatever the mode makes of these.
+// Rows hold the contexts as training left them; the mode decides how they are used.
 std::string use_of_contexts(const std::string& mode) {
-  if (mode == "tracked") return ", kept from training, in which values are ranked";
-  if (mode == "prior" || mode == "stream") return ", kept from training, which test images add to";
-  return ", kept from training; here values are ranked among the test images instead";
+  if (mode == "tracked") return ", from training, in which values are ranked";
+  if (mode == "prior" || mode == "stream") return ", from training, to which test images add";
+  return ", from training; here values are ranked among the test images instead";
 }
 
 std::string caption_of(const Kind& kind, bool neurons, const std::string& mode,
@@ -190,28 +188,29 @@ std::string caption_of(const Kind& kind, bool neurons, const std::string& mode,
   return caption + (corruption.empty() ? "." : ", under " + corruption + ".");
 }
 
-// One network, one seed and one corruption; uncorrupted images belong to each.
-struct Diagnosed {
-  results::Evaluation of;  // the first row
+// The histograms of one network, seed and corruption; those of clean images belong to every
+// corruption.
+struct HistogramSet {
+  results::Evaluation first;  // row
   std::string corruption;
 
   bool has(const results::Evaluation& e) const {
-    return e.setting == of.setting && e.seed == of.seed && e.model_hash == of.model_hash &&
-           (e.corruption == corruption || e.corruption == kUncorrupted);
+    return e.setting == first.setting && e.seed == first.seed && e.model_hash == first.model_hash &&
+           (e.corruption == corruption || e.corruption == kClean);
   }
 };
 
-std::vector<Diagnosed> diagnosed(const std::vector<results::Evaluation>& all) {
-  std::vector<Diagnosed> found;
-  // First those with a corruption, so that uncorrupted rows stand alone only where there is none.
+std::vector<HistogramSet> histogram_sets(const std::vector<results::Evaluation>& all) {
+  std::vector<HistogramSet> sets;
+  // Corrupted ones first, so that clean rows make a set only where there is no corruption.
   for (const bool corrupted : {true, false}) {
     for (const results::Evaluation& e : all) {
-      if ((e.corruption != kUncorrupted) != corrupted) continue;
-      const auto known = [&](const Diagnosed& p) { return p.has(e); };
-      if (std::none_of(found.begin(), found.end(), known)) found.push_back({e, e.corruption});
+      if ((e.corruption != kClean) != corrupted) continue;
+      const auto has_it = [&](const HistogramSet& set) { return set.has(e); };
+      if (std::none_of(sets.begin(), sets.end(), has_it)) sets.push_back({e, e.corruption});
     }
   }
-  return found;
+  return sets;
 }
 
 }  // namespace
@@ -224,17 +223,17 @@ std::vector<Block> distributions(const results::Rows& rows) {
   const std::vector<Group> networks = groups(rows);
   std::vector<Block> blocks;
   int number = 0;
-  for (const Diagnosed& diagnosed : diagnosed(all)) {
-    const Setting& setting = diagnosed.of.setting;
+  for (const HistogramSet& set : histogram_sets(all)) {
+    const Setting& setting = set.first.setting;
     blocks.push_back(
-        Heading{setting.dataset + ", " + setting.model + ", " + label_of(diagnosed.of, networks)});
+        Heading{setting.dataset + ", " + setting.model + ", " + label_of(set.first, networks)});
     ++number;
     for (const bool neurons : {false, true}) {
       for (const Kind& kind : kKinds) {
         std::vector<Histogram> chosen;
         std::string corruption;
         for (const results::Evaluation& e : all) {
-          if (!diagnosed.has(e)) continue;
+          if (!set.has(e)) continue;
           const Histogram h = read(rows[e.row]);
           if (h.what != kind.what || (h.channel != kAllChannels) != neurons) continue;
           chosen.push_back(h);

@@ -7,16 +7,16 @@ namespace {
 
 Table drop_table(const Group& group) {
   Table table{.columns = {{"network"}}, .rows = {}};
-  for (int from = 0; from < group.most; ++from) {
-    for (int to = from + 1; to <= group.most; ++to) {
+  for (int from = 0; from < group.max_severity; ++from) {
+    for (int to = from + 1; to <= group.max_severity; ++to) {
       table.columns.push_back({std::to_string(from) + "→" + std::to_string(to), true});
     }
   }
   for (const Curve& curve : group.curves) {
     std::vector<std::string> row = {curve.label};
-    for (int from = 0; from < group.most; ++from) {
-      for (int to = from + 1; to <= group.most; ++to) {
-        row.push_back(fixed(100 * curve.fall("accuracy", from, to, group.corruptions).mean, 2));
+    for (int from = 0; from < group.max_severity; ++from) {
+      for (int to = from + 1; to <= group.max_severity; ++to) {
+        row.push_back(fixed(100 * curve.drop("accuracy", from, to, group.corruptions).mean, 2));
       }
     }
     table.rows.push_back(std::move(row));
@@ -30,7 +30,7 @@ Table drop_table(const Group& group) {
 std::vector<Block> drop_tables(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    if (group.most == 0 || group.corruptions.empty()) continue;
+    if (group.max_severity == 0 || group.corruptions.empty()) continue;
     Table table = drop_table(group);
     const std::vector<PaperDrop> theirs = paper_drops(group.dataset);
     for (const PaperDrop& drop : theirs) {

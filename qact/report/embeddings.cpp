@@ -1,10 +1,11 @@
 #include "qact/report/curves.h"
 #include "qact/report/section.h"
+#include "qact/results/disambiguate.h"
 
 namespace qact::report {
 namespace {
 
-// Points as parallel lists, which a page holds in a third of the bytes.
+// Points as parallel lists, which take a third of the bytes.
 Json data_of(const results::Row& row) {
   Json classes = Json::array();
   const Json names = row.value("class_names", Json::array());
@@ -19,7 +20,7 @@ Json data_of(const results::Row& row) {
              {"severity", row.at("point_severity")}}}}};
 }
 
-Chart plane(const std::string& name, const results::Row& row, const std::string& label) {
+Chart embedding_chart(const std::string& name, const results::Row& row, const std::string& label) {
   const auto axis = [](const char* field) -> Json {
     return {{"field", field},
             {"type", "quantitative"},
@@ -37,25 +38,21 @@ Chart plane(const std::string& name, const results::Row& row, const std::string&
                    {"header", {{"labelExpr", "'severity ' + datum.value"}}}};
   set_columns(spec, 3, /*square=*/true);
   spec["spacing"] = 12;
-  spec["spec"] = {
-      {"width", 240},
-      {"height", 240},
-      {"params",
-       {{{"name", "pick"},
-         {"select", {{"type", "point"}, {"fields", {"class"}}}},
-         {"bind", "legend"}}}},
-      {"mark", {{"type", "point"}, {"filled", true}, {"size", points > 2000 ? 7 : 14}}},
-      {"view", {{"stroke", "currentColor"}, {"strokeOpacity", 0.15}}},
-      {"encoding",
-       {{"x", axis("x")},
-        {"y", axis("y")},
-        {"color",
-         {{"field", "class"},
-          {"type", "nominal"},
-          {"scale", {{"scheme", "tableau10"}}},
-          {"legend", {{"orient", "bottom"}, {"title", "class"}, {"columns", 5}}}}},
-        {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.8}}}, {"value", 0.05}}},
-        {"tooltip", {{{"field", "class"}}, {{"field", "severity"}}}}}}};
+  spec["spec"] = {{"width", 240},
+                  {"height", 240},
+                  {"params", legend_selection("class")},
+                  {"mark", {{"type", "point"}, {"filled", true}, {"size", points > 2000 ? 7 : 14}}},
+                  {"view", {{"stroke", "currentColor"}, {"strokeOpacity", 0.15}}},
+                  {"encoding",
+                   {{"x", axis("x")},
+                    {"y", axis("y")},
+                    {"color",
+                     {{"field", "class"},
+                      {"type", "nominal"},
+                      {"scale", {{"scheme", "tableau10"}}},
+                      {"legend", {{"orient", "bottom"}, {"title", "class"}, {"columns", 5}}}}},
+                    {"opacity", selection_opacity(0.8, 0.05)},
+                    {"tooltip", {{{"field", "class"}}, {{"field", "severity"}}}}}}};
   return {name,
           label + ", " + results::field<std::string>(row, "corruption") + ": " +
               std::to_string(points) + " images, all severities embedded together.",
@@ -74,7 +71,7 @@ std::vector<Block> embeddings(const results::Rows& rows) {
     const std::string title = e.setting.dataset + ", " + e.setting.model + ", ";
     const std::string label = (all.size() > 1 ? title : "") + label_of(e, all);
     blocks.push_back(Heading{label});
-    blocks.push_back(plane("embedding_" + std::to_string(++number), rows[e.row], label));
+    blocks.push_back(embedding_chart("embedding_" + std::to_string(++number), rows[e.row], label));
   }
   return blocks;
 }

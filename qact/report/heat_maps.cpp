@@ -77,7 +77,7 @@ double accuracy(const Curve& curve, const std::string& corruption, int severity)
 std::vector<Block> heat_maps(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    if (group.most == 0) continue;
+    if (group.max_severity == 0) continue;
     blocks.push_back(Heading{group.title() + ": accuracy, %"});
     int number = 0;
     for (const Curve& curve : group.curves) {
@@ -86,7 +86,7 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
       blocks.push_back(
           heat_map(group.slug("heat_" + std::to_string(++number)), "accuracy, %", curve.label + ".",
                    corruptions,
-                   cells(corruptions, group.most,
+                   cells(corruptions, group.max_severity,
                          [&](const std::string& d, int s) { return accuracy(curve, d, s); }),
                    {{"domain", {0, 100}}, {"range", {"#e8907a", "#f2d28c", "#8fcfae"}}}));
     }
@@ -97,17 +97,17 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
     };
     const auto ours = std::find_if(group.curves.begin(), group.curves.end(), is_ours);
     if (ours == group.curves.end()) continue;
-    const Curve* rival = group.closest(ours->setting, "relu", "batch");
-    if (!rival) continue;
+    const Curve* baseline = group.closest(ours->setting, "relu", "batch");
+    if (!baseline) continue;
     const std::vector<std::string> corruptions = shown(*ours);
     blocks.push_back(heat_map(
         group.slug("heat_gain"), "gain, points",
-        "What the activation adds: accuracy of " + ours->label + " less that of " + rival->label +
-            ", points.",
+        "What the activation adds: accuracy of " + ours->label + " less that of " +
+            baseline->label + ", points.",
         corruptions,
-        cells(corruptions, group.most,
+        cells(corruptions, group.max_severity,
               [&](const std::string& d, int s) {
-                return accuracy(*ours, d, s) - accuracy(*rival, d, s);
+                return accuracy(*ours, d, s) - accuracy(*baseline, d, s);
               }),
         {{"domain", {-10, 0, 10}}, {"clamp", true}, {"range", {"#e0876f", "#ececec", "#7fb2e5"}}}));
   }

@@ -10,10 +10,10 @@ namespace qact::report {
 
 std::string escape(std::string_view text);
 
-// JSON that may stand inside a script element: "</script" cannot occur in it.
+// JSON that is safe inside a script element: it never contains "</script".
 std::string script_json(const nlohmann::ordered_json& value);
 
-// Neighbouring charts share a row where the page is wide enough.
+// Adjacent charts share a row where the page is wide enough.
 std::string to_html(const std::vector<Block>& blocks);
 
 }  // namespace qact::report

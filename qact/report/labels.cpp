@@ -6,13 +6,13 @@
 #include <map>
 #include <set>
 
-#include "qact/results/where.h"
+#include "qact/results/fields.h"
 
 namespace qact::report {
 namespace {
 
 struct Activation {
-  const char *name, *written;
+  const char *name, *label;
   std::vector<const char*> colours;  // readable on white and on near-black
 };
 
@@ -28,18 +28,18 @@ const std::vector<Activation>& activations() {
 }
 
 struct Mode {
-  const char *name, *written;
+  const char *name, *label;
   std::vector<int> dash;
 };
 
 const std::vector<Mode>& modes() {
   static const std::vector<Mode> all = {
       {"batch", "batch statistics", {}},
-      {"tracked", "kept statistics", {6, 3}},
+      {"tracked", "running statistics", {6, 3}},
       {"prior", "prior", {2, 2}},
       {"stream", "stream", {8, 3, 2, 3}},
       {"augment", "augmented copies", {1, 3}},
-      {"dataset", "whole set's statistics", {12, 3}},
+      {"dataset", "dataset statistics", {12, 3}},
   };
   return all;
 }
@@ -59,11 +59,11 @@ std::string classifier_name(const std::string& classifier) {
   return found == names.end() ? classifier : found->second;
 }
 
-// The fields that take several values among curves. What a setting does not have is no value, but
-// for options of training: there it is one more.
+// The fields that have several values among the curves. A missing field is no value, except for
+// training options, where it is one more.
 std::set<std::string> varying(const std::vector<Curve>& curves) {
   std::map<std::string, std::set<std::string>> values;
-  std::map<std::string, size_t> options;  // of training: so many curves have it
+  std::map<std::string, size_t> options;  // of training: the number of curves that have it
   for (const Curve& curve : curves) {
     for (const results::Field& field : results::fields_of(curve.setting)) {
       if (field.value != "none" || field.training) values[field.name].insert(field.value);
@@ -82,7 +82,7 @@ std::set<std::string> varying(const std::vector<Curve>& curves) {
 
 std::string shortened(const std::string& hash) { return hash.substr(0, 8); }
 
-// A field that varies, in words.
+// A field that varies, as part of a label.
 std::string in_words(const results::Field& field) {
   if (field.name == "batch_size") return "batches of " + field.value;
   if (field.name == "limit") return field.value == "0" ? "all images" : field.value + " images";
@@ -93,7 +93,7 @@ std::string in_words(const results::Field& field) {
   return name + " " + field.value;
 }
 
-// All fields that vary are in it, so that no two curves share a name.
+// Contains all fields that vary, so that no two curves have the same label.
 std::string label_of(const Setting& s, const Group& group, const std::set<std::string>& vary) {
   static const std::set<std::string> kNamed = {"dataset",   "model", "activation",
                                                "placement", "loss",  "classifier",
@@ -127,12 +127,12 @@ std::string label_of(const Setting& s, const Group& group, const std::set<std::s
 
 std::string activation_name(const std::string& activation) {
   const size_t at = index_in(activations(), activation);
-  return at == activations().size() ? activation : activations()[at].written;
+  return at == activations().size() ? activation : activations()[at].label;
 }
 
 std::string mode_name(const Setting& setting) {
   const size_t at = index_in(modes(), setting.mode);
-  std::string name = at == modes().size() ? setting.mode : modes()[at].written;
+  std::string name = at == modes().size() ? setting.mode : modes()[at].label;
   if (setting.prior) {
     const double prior = *setting.prior;
     name += " of " + (prior == std::floor(prior) ? fixed(prior, 0) : Json(prior).dump());
@@ -163,7 +163,7 @@ void name_and_colour(Group& group) {
     }
     return found->second;
   };
-  // Those that most charts show choose first.
+  // The usual ones first: most charts show them.
   for (const bool usual : {true, false}) {
     for (Curve& curve : group.curves) {
       if (group.is_usual(curve.setting) == usual) curve.colour = colour(curve.setting);

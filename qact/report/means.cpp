@@ -9,7 +9,7 @@ constexpr const char* kMetrics[] = {"accuracy", "ece_top", "ece_marginal",
                                     "map100",   "nll",     "brier"};
 
 // Of one metric; null where no row has it.
-Json course_of(const Curve& curve, const std::string& metric,
+Json metric_of(const Curve& curve, const std::string& metric,
                const std::vector<std::string>& corruptions) {
   Json out = {{"mean", Json::object()}, {"deviation", Json::object()}, {"seeds", Json::object()}};
   std::vector<int> severities;
@@ -24,30 +24,27 @@ Json course_of(const Curve& curve, const std::string& metric,
   }
   if (severities.empty()) return nullptr;
   const int from = severities.front(), to = severities.back();
-  const results::Mean fall = curve.fall(metric, from, to, corruptions);
-  out["fall"] = {{"from", from},
+  const results::Mean drop = curve.drop(metric, from, to, corruptions);
+  out["drop"] = {{"from", from},
                  {"to", to},
-                 {"mean", fall.mean},
-                 {"deviation", fall.deviation},
-                 {"seeds", fall.count}};
+                 {"mean", drop.mean},
+                 {"deviation", drop.deviation},
+                 {"seeds", drop.count}};
   return out;
 }
 
 Json entry_of(const Curve& curve, const char* kind, const std::vector<std::string>& corruptions) {
-  results::Evaluation evaluation;
-  evaluation.setting = curve.setting;
-  const Json row = results::to_row(evaluation);
-  Json setting;
-  results::visit_setting(curve.setting, [&](const char* name, const auto&, results::Role) {
-    setting[name] = row[name];
-  });
   Json metrics = Json::object();
   for (const char* metric : kMetrics) {
-    const Json values = course_of(curve, metric, corruptions);
+    const Json values = metric_of(curve, metric, corruptions);
     if (!values.is_null()) metrics[metric] = values;
   }
-  return {{"label", curve.label},   {"kind", kind},       {"corruptions", corruptions},
-          {"seeds", curve.seeds()}, {"setting", setting}, {"metrics", metrics}};
+  return {{"label", curve.label},
+          {"kind", kind},
+          {"corruptions", corruptions},
+          {"seeds", curve.seeds()},
+          {"setting", results::to_row(curve.setting)},
+          {"metrics", metrics}};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Rows to one HTML page that holds all it needs: style, charts and the script that draws them.
+// The report: one self-contained HTML page with its style, charts and the script that draws them.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@ namespace qact::report {
 
 std::string make_page(const std::string& title, const results::Rows& rows);
 
-// The page's charts, for saving on their own.
+// The charts of the page.
 std::vector<Chart> make_charts(const results::Rows& rows);
 
-// folder/NAME.vl.json and its data, NAME.csv, for each chart: scripts/render_figure.py makes
-// images of them.
+// Writes folder/NAME.vl.json and its data, NAME.csv, for each chart. scripts/render_figure.py
+// renders them.
 void write_charts(const std::filesystem::path& folder, const results::Rows& rows);
 
 }  // namespace qact::report

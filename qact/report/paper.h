@@ -1,4 +1,4 @@
-// The paper's own figures, to stand beside ours: drop in accuracy, percentage points.
+// The paper's published numbers, to show beside ours: drop in accuracy, percentage points.
 #pragma once
 
 #include <array>
@@ -7,13 +7,14 @@
 
 namespace qact::report {
 
-// Pairs in the order 0-1, 0-2, ..., 0-5, 1-2, ..., 4-5; fewer where it gives only the first.
+// `drops` between severities 0-1, 0-2, ..., 0-5, 1-2, ..., 4-5; only the first 5 where the paper
+// has no others.
 struct PaperDrop {
   const char *dataset, *network;
   std::vector<double> drops;
 };
 
-// Its tables 1 to 3, for the dataset that a row names; empty where it gives none.
+// From tables 1 to 3; empty for datasets that the paper does not have.
 std::vector<PaperDrop> paper_drops(const std::string& dataset);
 
 }  // namespace qact::report

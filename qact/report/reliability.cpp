@@ -7,6 +7,7 @@
 
 #include "qact/report/comparisons.h"
 #include "qact/report/section.h"
+#include "qact/results/disambiguate.h"
 
 namespace qact::report {
 namespace {
@@ -30,7 +31,7 @@ void add(const results::Row& row, std::vector<Bin>& bins) {
   }
 }
 
-// Of all seeds and of the group's corruptions together; the same bins given twice count once.
+// Added over all seeds and the group's corruptions; the same bins given twice count once.
 std::map<Setting, std::vector<Bin>> bins_by_setting(const results::Rows& rows,
                                                     const std::vector<results::Evaluation>& all,
                                                     const Group& group, const std::string& which,
@@ -73,29 +74,26 @@ Chart diagram(const std::string& name, const std::string& caption, Json values,
   };
   const Json x = axis("confidence", "stated probability"),
              y = axis("frequency", "observed frequency");
-  const Json shown = {{"condition", {{"param", "pick"}, {"value", 1}}}, {"value", 0.1}};
+  const Json opacity = selection_opacity(1, 0.1);
   Json spec =
       chart("Reliability diagram: observed frequency against stated probability", Shape::square);
   spec["width"] = spec["height"] = 300;
   spec["data"] = {{"values", std::move(values)}};
   spec["layer"] = {
-      {{"params",
-        {{{"name", "pick"},
-          {"select", {{"type", "point"}, {"fields", {"curve"}}}},
-          {"bind", "legend"}}}},
+      {{"params", legend_selection("curve")},
        {"mark", {{"type", "line"}, {"strokeWidth", 2}}},
        {"encoding",
         {{"x", x},
          {"y", y},
          {"color", curve_colour(curves)},
          {"strokeDash", curve_dash(curves)},
-         {"opacity", shown}}}},
+         {"opacity", opacity}}}},
       {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}}},
        {"encoding",
         {{"x", x},
          {"y", y},
          {"color", curve_colour(curves)},
-         {"opacity", shown},
+         {"opacity", opacity},
          {"tooltip",
           {{{"field", "curve"}, {"title", "network"}},
            {{"field", "confidence"}, {"format", ".3f"}, {"title", "stated"}},
@@ -107,8 +105,8 @@ Chart diagram(const std::string& name, const std::string& caption, Json values,
   return {name, caption, std::move(spec)};
 }
 
-// Every way to measure it, at the highest severity: the library that the paper used takes one
-// bin per value where values are few, as ranks are, and 15 bins otherwise.
+// All calibration metrics, at the highest severity. The library that the paper used takes one bin
+// per value where there are few distinct values, as with ranks, and 15 bins otherwise.
 Table calibration_table(const Group& group) {
   static constexpr std::pair<const char*, const char*> kMetrics[] = {
       {"ece_top", "top label, 15 bins"},
@@ -123,11 +121,11 @@ Table calibration_table(const Group& group) {
   for (const Curve& curve : group.curves) {
     std::vector<std::string> row = {curve.label};
     for (const auto& [key, title] : kMetrics) {
-      row.push_back(fixed(curve.mean(key, group.most, group.corruptions), 4));
+      row.push_back(fixed(curve.mean(key, group.max_severity, group.corruptions), 4));
     }
     table.rows.push_back(std::move(row));
   }
-  table.caption = "At severity " + std::to_string(group.most) +
+  table.caption = "At severity " + std::to_string(group.max_severity) +
                   ". 15 bins: of equal mass, for every network alike. The library's bins: one per "
                   "value where there are few values, else the same 15. Both debiased; plain ECE "
                   "has 15 bins of equal width and is not.";
@@ -143,7 +141,7 @@ std::vector<Block> diagrams(const results::Rows& rows, const std::vector<results
                 {"marginal", "The probabilities of all classes, each against the rest"}};
   std::vector<Block> charts;
   for (const auto& kind : kKinds) {
-    for (const int severity : std::set{0, group.most}) {
+    for (const int severity : std::set{0, group.max_severity}) {
       const auto bins = bins_by_setting(rows, all, group, kind.key, severity);
       std::vector<const Curve*> curves;
       Json values = Json::array();

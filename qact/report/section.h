@@ -1,5 +1,6 @@
-// What the page is made of. A section turns rows into blocks and knows nothing of HTML;
-// the page knows nothing of rows. A new section is one file and one line in sections.cpp.
+// Sections and blocks of the page. A section turns rows into blocks and knows nothing of HTML;
+// html.h turns blocks into HTML and knows nothing of rows. A new section is a source file, a
+// declaration below and a line in sections.cpp.
 #pragma once
 
 #include <span>
@@ -11,23 +12,24 @@
 
 namespace qact::report {
 
-// A paragraph; plain text, as all strings here.
+// A paragraph of plain text, as all strings here.
 struct Text {
   std::string text;
 };
 
-// Between parts of a section.
+// A heading within a section.
 struct Heading {
   std::string text;
 };
 
-// Folded away under its title where it has one.
+// Collapsed under its title where it has one.
 struct Code {
   std::string text, title = "";
 };
 
 struct Image {
-  std::string caption, png;  // the file's bytes, in base64
+  std::string caption;
+  std::string png;  // the file in base64
 };
 
 struct Table {
@@ -53,13 +55,14 @@ struct Section {
   const char* name;
   const char* title;
   const char* intro;  // a paragraph above the blocks; may be empty
-  // Nothing where the rows hold nothing for this section: it is then left out.
+  // Empty where there are no rows for this section: the page then leaves it out.
   std::vector<Block> (*make)(const results::Rows& rows);
 };
 
 // In the order of the page.
 std::span<const Section> sections();
 
+// Each in the source file of its name; contact_sheets in contact_sheet.cpp, tone in severities.cpp.
 std::vector<Block> summary(const results::Rows& rows);
 std::vector<Block> severities(const results::Rows& rows);
 std::vector<Block> heat_maps(const results::Rows& rows);

@@ -5,10 +5,11 @@ namespace qact::report {
 std::span<const Section> sections() {
   static const Section all[] = {
       {"summary", "In short",
-       "A network with kept statistics uses at test time what it kept from training: the plain "
-       "network, and what single images get. With batch statistics it normalises, or ranks, within "
-       "the batch that it is shown. For a ReLU network that is BatchNorm adaptation: the honest "
-       "rival, since it sees the same context as QAct and differs only in the activation.",
+       "A network with running statistics uses those of training at test time: the plain network, "
+       "and what single images get. With batch statistics it normalises, or ranks, within the test "
+       "batch. For a ReLU network that is BatchNorm adaptation: the fair baseline, since it sees "
+       "the "
+       "same context as QAct and differs only in the activation.",
        summary},
       {"severity", "Accuracy, calibration and retrieval by severity",
        "Each line is a mean over corruptions. Click an entry of a legend to see it alone, with "

@@ -10,7 +10,7 @@ namespace qact::report {
 std::vector<Block> severities(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    if (group.most == 0 || group.corruptions.empty()) continue;
+    if (group.max_severity == 0 || group.corruptions.empty()) continue;
     for (const Comparison& comparison : comparisons(group)) {
       blocks.push_back(Heading{group.title() + ": " + comparison.title});
       for (const SeverityMetric& metric : severity_metrics()) {
@@ -29,10 +29,10 @@ std::vector<Block> tone(const results::Rows& rows) {
   for (const Group& group : groups(rows)) {
     std::vector<const Curve*> shown;
     for (const Curve& curve : group.curves) {
-      const bool measured = std::isfinite(curve.mean("accuracy", group.most, {kTone}));
+      const bool measured = std::isfinite(curve.mean("accuracy", group.max_severity, {kTone}));
       if (measured && group.is_usual(curve.setting)) shown.push_back(&curve);
     }
-    if (group.most == 0 || shown.empty()) continue;
+    if (group.max_severity == 0 || shown.empty()) continue;
     blocks.push_back(Heading{group.title()});
     for (const SeverityMetric& metric : severity_metrics()) {
       Chart chart =

@@ -7,14 +7,15 @@ namespace qact::report {
 namespace {
 
 Json values_of(const SeverityMetric& metric, const std::vector<const Curve*>& curves,
-               const std::vector<std::string>& corruptions, bool& over_seeds, bool& alone) {
+               const std::vector<std::string>& corruptions, bool& over_seeds, bool& one_seed) {
   Json values = Json::array();
-  over_seeds = alone = false;
-  const double lowest = metric.key == std::string("drop") ? -1 : 0;  // no band leaves the possible
+  over_seeds = one_seed = false;
+  const double lowest =
+      metric.key == std::string("drop") ? -1 : 0;  // bands end at the possible values
   for (const Curve* curve : curves) {
-    const Course line = course(*curve, metric.key, corruptions);
-    (line.over_seeds ? over_seeds : alone) = true;
-    for (const Course::Point& point : line.points) {
+    const Series line = series_of(*curve, metric.key, corruptions);
+    (line.over_seeds ? over_seeds : one_seed) = true;
+    for (const Series::Point& point : line.points) {
       values.push_back({{"curve", curve->label},
                         {"severity", point.severity},
                         {"mean", metric.scale * point.mean},
@@ -24,10 +25,6 @@ Json values_of(const SeverityMetric& metric, const std::vector<const Curve*>& cu
     }
   }
   return values;
-}
-
-Json opacity(double chosen, double other) {
-  return {{"condition", {{"param", "pick"}, {"value", chosen}}}, {"value", other}};
 }
 
 }  // namespace
@@ -54,8 +51,8 @@ std::span<const SeverityMetric> severity_metrics() {
 Chart severity_chart(const std::string& name, const SeverityMetric& metric,
                      const std::vector<const Curve*>& curves,
                      const std::vector<std::string>& corruptions) {
-  bool over_seeds = false, alone = false;
-  const Json values = values_of(metric, curves, corruptions, over_seeds, alone);
+  bool over_seeds = false, one_seed = false;
+  const Json values = values_of(metric, curves, corruptions, over_seeds, one_seed);
   if (values.empty()) return {name, "", nullptr};
   const Json x = {{"field", "severity"},
                   {"type", "quantitative"},
@@ -80,24 +77,21 @@ Chart severity_chart(const std::string& name, const SeverityMetric& metric,
          {"y", y("low")},
          {"y2", {{"field", "high"}}},
          {"color", colour},
-         {"opacity", opacity(0.09, 0.02)}}}},
-      {{"params",
-        {{{"name", "pick"},
-          {"select", {{"type", "point"}, {"fields", {"curve"}}}},
-          {"bind", "legend"}}}},
+         {"opacity", selection_opacity(0.09, 0.02)}}}},
+      {{"params", legend_selection("curve")},
        {"mark", {{"type", "line"}, {"strokeWidth", 2.2}}},
        {"encoding",
         {{"x", x},
          {"y", y("mean")},
          {"color", colour},
          {"strokeDash", curve_dash(curves)},
-         {"opacity", opacity(1, 0.1)}}}},
+         {"opacity", selection_opacity(1, 0.1)}}}},
       {{"mark", {{"type", "point"}, {"filled", true}, {"size", 55}}},
        {"encoding",
         {{"x", x},
          {"y", y("mean")},
          {"color", colour},
-         {"opacity", opacity(1, 0.1)},
+         {"opacity", selection_opacity(1, 0.1)},
          {"tooltip",
           {{{"field", "curve"}, {"title", "network"}},
            {{"field", "severity"}},
@@ -109,8 +103,9 @@ Chart severity_chart(const std::string& name, const SeverityMetric& metric,
   std::string caption = std::string(metric.meaning) + " The line: " + parts + ".";
   if (over_seeds) {
     caption += " The band: one deviation between seeds";
-    caption +=
-        alone && corruptions.size() > 1 ? "; where there is one seed, between corruptions." : ".";
+    caption += one_seed && corruptions.size() > 1
+                   ? "; where there is one seed, between corruptions."
+                   : ".";
   } else if (corruptions.size() > 1) {
     caption += " The band: one deviation between corruptions.";
   }

@@ -1,4 +1,4 @@
-// A metric against severity, a line and a band for each curve.
+// A chart of a metric against severity, with a line and a band for each curve.
 #pragma once
 
 #include <span>
@@ -12,12 +12,12 @@ namespace qact::report {
 
 struct SeverityMetric {
   const char *key, *axis, *meaning;
-  double scale;  // from rows to the axis
+  double scale;  // axis value = scale * row value
   const char* format;
 };
 std::span<const SeverityMetric> severity_metrics();
 
-// A spec of null where no curve has the metric.
+// The spec is null where no curve has the metric.
 Chart severity_chart(const std::string& name, const SeverityMetric& metric,
                      const std::vector<const Curve*>& curves,
                      const std::vector<std::string>& corruptions);

@@ -12,18 +12,18 @@ namespace {
 std::string points(double value) { return fixed(value, 1) + " points"; }
 
 double drop(const Curve& curve, const Group& group) {
-  return 100 * curve.mean("drop", group.most, group.corruptions);
+  return 100 * curve.mean("drop", group.max_severity, group.corruptions);
 }
 
 // By how much, and in which direction, in plain words.
-std::string against(const Curve& ours, const Curve& rival, const Group& group) {
-  const double accuracy = 100 * (ours.mean("accuracy", group.most, group.corruptions) -
-                                 rival.mean("accuracy", group.most, group.corruptions));
-  const double loses_less = drop(rival, group) - drop(ours, group);
-  return "Against " + rival.label + ": " + points(std::abs(accuracy)) +
+std::string against(const Curve& ours, const Curve& baseline, const Group& group) {
+  const double accuracy = 100 * (ours.mean("accuracy", group.max_severity, group.corruptions) -
+                                 baseline.mean("accuracy", group.max_severity, group.corruptions));
+  const double loses_less = drop(baseline, group) - drop(ours, group);
+  return "Against " + baseline.label + ": " + points(std::abs(accuracy)) +
          (accuracy >= 0 ? " more" : " fewer") + " correct at severity " +
-         std::to_string(group.most) + ", and a drop that is " + points(std::abs(loses_less)) +
-         (loses_less >= 0 ? " smaller." : " larger.");
+         std::to_string(group.max_severity) + ", and a drop that is " +
+         points(std::abs(loses_less)) + (loses_less >= 0 ? " smaller." : " larger.");
 }
 
 std::vector<int> all_severities(const Group& group) {
@@ -36,9 +36,10 @@ std::vector<int> all_severities(const Group& group) {
 
 // Accuracy under random tone curves, no part of the mean over corruptions.
 std::string under_tone(const Group& group) {
-  std::string line = "Under random tone curves of severity " + std::to_string(group.most) + ":";
+  std::string line =
+      "Under random tone curves of severity " + std::to_string(group.max_severity) + ":";
   for (const Curve& curve : group.curves) {
-    const double accuracy = 100 * curve.mean("accuracy", group.most, {kTone});
+    const double accuracy = 100 * curve.mean("accuracy", group.max_severity, {kTone});
     if (!group.is_usual(curve.setting) || !std::isfinite(accuracy)) continue;
     line += (line.back() == ':' ? " " : "; ") + curve.label + " " + fixed(accuracy, 1) + " %";
   }
@@ -48,7 +49,7 @@ std::string under_tone(const Group& group) {
 }  // namespace
 
 Table summary_table(const Group& group) {
-  const std::string most = std::to_string(group.most);
+  const std::string most = std::to_string(group.max_severity);
   Table table{.columns = {{"network"},
                           {"accuracy, clean", true},
                           {"at severity " + most, true},
@@ -61,7 +62,7 @@ Table summary_table(const Group& group) {
   const std::vector<int> severities = all_severities(group);
   for (const Curve& curve : group.curves) {
     const auto at_most = [&](const char* metric) {
-      return curve.mean(metric, group.most, group.corruptions);
+      return curve.mean(metric, group.max_severity, group.corruptions);
     };
     table.rows.push_back({curve.label, fixed(100 * curve.mean("accuracy", 0, group.corruptions), 2),
                           fixed(100 * at_most("accuracy"), 2), fixed(drop(curve, group), 2),
@@ -89,12 +90,13 @@ std::vector<std::string> verdict(const Group& group) {
       return fixed(100 * ours.mean("accuracy", severity, group.corruptions), 1);
     };
     lines.push_back(ours.label + ": " + percent(0) + " % of the uncorrupted images, " +
-                    percent(group.most) + " % at severity " + std::to_string(group.most) + ".");
+                    percent(group.max_severity) + " % at severity " +
+                    std::to_string(group.max_severity) + ".");
     for (const char* mode : {"tracked", "batch"}) {
-      const Curve* rival = group.closest(s, "relu", mode);
-      if (rival) lines.push_back(against(ours, *rival, group));
+      const Curve* baseline = group.closest(s, "relu", mode);
+      if (baseline) lines.push_back(against(ours, *baseline, group));
     }
-    toned |= std::isfinite(ours.mean("accuracy", group.most, {kTone}));
+    toned |= std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
   }
   if (toned) lines.push_back(under_tone(group));
   return lines;
@@ -103,7 +105,7 @@ std::vector<std::string> verdict(const Group& group) {
 std::vector<Block> summary(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
-    if (group.most == 0) continue;
+    if (group.max_severity == 0) continue;
     blocks.push_back(Heading{group.title()});
     for (const std::string& note : group.notes) blocks.push_back(Text{note});
     if (group.corruptions.empty()) {

@@ -1,4 +1,4 @@
-// What an evaluation comes to: for the top of the page and for the terminal.
+// The summary of an evaluation, for the top of the page and for the terminal.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace qact::report {
 
-// One line per curve; metrics at the highest severity.
+// One row per curve; metrics at the highest severity.
 Table summary_table(const Group& group);
 
-// What QAct wins over, or loses to: plain ReLU, and ReLU with batch statistics. Empty where
-// there is no QAct network with batch statistics.
+// Sentences that compare QAct, with batch statistics, to ReLU with running and with batch
+// statistics. Empty where there is no such QAct network.
 std::vector<std::string> verdict(const Group& group);
 
 }  // namespace qact::report

@@ -20,7 +20,7 @@ std::vector<int64_t> histogram(const std::vector<ToyScore>& scores, const ToySum
   std::vector<int64_t> counts(kBins, 0);
   std::set<int64_t> seeds;
   for (const ToyScore& score : scores) {
-    if (!summary.has(score) || !seeds.insert(score.seed).second) continue;
+    if (!summary.matches(score) || !seeds.insert(score.seed).second) continue;
     for (const int64_t correct : score.correct) {
       // In integers, so that an accuracy on an edge always falls on the same side.
       counts[std::min<int64_t>(correct * kBins / score.batch_size, kBins - 1)] += 1;

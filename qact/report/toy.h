@@ -1,4 +1,4 @@
-// What both toy sections show: a table of scores and the accuracy in each context.
+// What both toy sections show: a table of scores, and histograms of the accuracy in each context.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace qact::report {
 
-// One line per network: accuracy, mean over contexts and seeds, its deviation between seeds,
-// the worst context, and what the best classifier gets.
+// One row per network: the accuracy's mean over contexts and seeds, its deviation between seeds,
+// the worst context, and the Bayes optimum.
 Table toy_table(const std::vector<results::ToySummary>& summaries);
 
 // Histograms of the accuracy per context, one row per network, over a common axis.

@@ -24,8 +24,8 @@ std::vector<double> values_of(const std::map<uint64_t, double>& by_seed) {
   return values;
 }
 
-std::map<uint64_t, double> less(const std::map<uint64_t, double>& a,
-                                const std::map<uint64_t, double>& b) {
+std::map<uint64_t, double> difference(const std::map<uint64_t, double>& a,
+                                      const std::map<uint64_t, double>& b) {
   std::map<uint64_t, double> out;
   for (const auto& [seed, value] : a) {
     const auto found = b.find(seed);
@@ -34,14 +34,14 @@ std::map<uint64_t, double> less(const std::map<uint64_t, double>& a,
   return out;
 }
 
-int64_t images_shown(const Curve& curve) {
+int64_t image_count(const Curve& curve) {
   int64_t images = 0;
   for (const Score& score : curve.scores) images += score.n;
   return images;
 }
 
-// Whether nothing but the number of images differs. Without a row of frost, textures are unknown.
-bool differ_in_images(const Setting& a, const Setting& b) {
+// Whether only the number of images differs. Without a row of frost the textures are unknown.
+bool differ_in_limit_only(const Setting& a, const Setting& b) {
   if (a.limit == b.limit) return false;
   Setting other = b;
   other.limit = a.limit;
@@ -49,29 +49,30 @@ bool differ_in_images(const Setting& a, const Setting& b) {
   return a == other;
 }
 
-// More images in all; where that is equal, all images of the set, or else the greater limit.
-bool is_fuller(const Curve& a, const Curve& b) {
+// More images in all; where that is equal, the higher limit, of which 0 (all images) is the
+// highest.
+bool is_more_complete(const Curve& a, const Curve& b) {
   const auto order = [](const Curve& curve) {
     const int64_t limit = curve.setting.limit;
-    return std::pair(images_shown(curve), limit == 0 ? std::numeric_limits<int64_t>::max() : limit);
+    return std::pair(image_count(curve), limit == 0 ? std::numeric_limits<int64_t>::max() : limit);
   };
   return order(a) > order(b);
 }
 
-// Corruptions that a seed was shown at every severity that it was shown any at.
-std::set<std::string> whole_corruptions(const Curve& curve, uint64_t seed) {
-  std::map<std::string, std::set<int>> shown;
+// The corruptions that a seed has at all of its severities.
+std::set<std::string> complete_corruptions(const Curve& curve, uint64_t seed) {
+  std::map<std::string, std::set<int>> found;
   std::set<int> severities;
   for (const Score& score : curve.scores) {
     if (score.seed != seed || score.severity == 0 || score.corruption == kTone) continue;
-    shown[score.corruption].insert(score.severity);
+    found[score.corruption].insert(score.severity);
     severities.insert(score.severity);
   }
-  std::set<std::string> whole;
-  for (const auto& [name, at] : shown) {
-    if (at == severities) whole.insert(name);
+  std::set<std::string> complete;
+  for (const auto& [name, at] : found) {
+    if (at == severities) complete.insert(name);
   }
-  return whole;
+  return complete;
 }
 
 }  // namespace
@@ -116,7 +117,8 @@ std::vector<std::string> Curve::corruptions() const {
 std::map<uint64_t, double> Curve::by_seed(const std::string& metric, int severity,
                                           const std::vector<std::string>& corruptions) const {
   if (metric == "drop") {
-    return less(by_seed("accuracy", 0, corruptions), by_seed("accuracy", severity, corruptions));
+    return difference(by_seed("accuracy", 0, corruptions),
+                      by_seed("accuracy", severity, corruptions));
   }
   std::map<uint64_t, std::vector<double>> values;
   for (const Score& score : scores) {
@@ -146,10 +148,10 @@ double Curve::deviation(const std::string& metric, int severity,
   return mean_of(values).deviation;
 }
 
-Mean Curve::fall(const std::string& metric, int from, int to,
+Mean Curve::drop(const std::string& metric, int from, int to,
                  const std::vector<std::string>& corruptions) const {
   return mean_of(
-      values_of(less(by_seed(metric, from, corruptions), by_seed(metric, to, corruptions))));
+      values_of(difference(by_seed(metric, from, corruptions), by_seed(metric, to, corruptions))));
 }
 
 double Curve::corruption_error(const std::vector<int>& severities,
@@ -175,62 +177,63 @@ std::vector<Curve> curves(const std::vector<Score>& scores) {
   return all;
 }
 
-std::vector<Curve> fullest(const std::vector<Curve>& curves, std::vector<LeftOut>& left_out) {
+std::vector<Curve> most_complete(const std::vector<Curve>& curves, std::vector<LeftOut>& left_out) {
   std::vector<const Curve*> order, kept;
   for (const Curve& curve : curves) order.push_back(&curve);
   std::stable_sort(order.begin(), order.end(),
-                   [](const Curve* a, const Curve* b) { return is_fuller(*a, *b); });
+                   [](const Curve* a, const Curve* b) { return is_more_complete(*a, *b); });
   for (const Curve* curve : order) {
-    const auto fuller = std::find_if(kept.begin(), kept.end(), [&](const Curve* other) {
-      return differ_in_images(curve->setting, other->setting);
+    const auto better = std::find_if(kept.begin(), kept.end(), [&](const Curve* other) {
+      return differ_in_limit_only(curve->setting, other->setting);
     });
-    if (fuller == kept.end()) {
+    if (better == kept.end()) {
       kept.push_back(curve);
     } else {
-      left_out.push_back({*curve, (*fuller)->setting});
+      left_out.push_back({*curve, (*better)->setting});
     }
   }
-  std::sort(kept.begin(), kept.end());  // as they came
+  std::sort(kept.begin(), kept.end());  // back to the order of `curves`
   std::vector<Curve> out;
   for (const Curve* curve : kept) out.push_back(*curve);
   return out;
 }
 
-Common common_corruptions(std::span<const Curve* const> curves) {
+CommonCorruptions common_corruptions(std::span<const Curve* const> curves) {
   struct Unit {
     size_t curve;
     uint64_t seed;
-    std::set<std::string> whole;
+    std::set<std::string> complete;
   };
   std::vector<Unit> units;
   std::vector<std::string> order;
   for (size_t i = 0; i < curves.size(); ++i) {
     for (const uint64_t seed : curves[i]->seeds()) {
-      units.push_back({i, seed, whole_corruptions(*curves[i], seed)});
+      units.push_back({i, seed, complete_corruptions(*curves[i], seed)});
     }
     for (const std::string& name : curves[i]->corruptions()) {
       if (!is_among(name, order)) order.push_back(name);
     }
   }
-  std::stable_sort(units.begin(), units.end(),
-                   [](const Unit& a, const Unit& b) { return a.whole.size() > b.whole.size(); });
-  // The k units that were shown most, times the corruptions that all k were shown, at its highest.
+  std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
+    return a.complete.size() > b.complete.size();
+  });
+  // Of the k most complete units for each k: maximises k times the corruptions that all k have.
   std::set<std::string> common(order.begin(), order.end()), best;
   size_t most = 0;
   for (size_t k = 0; k < units.size(); ++k) {
-    std::erase_if(common, [&](const auto& name) { return !units[k].whole.contains(name); });
+    std::erase_if(common, [&](const auto& name) { return !units[k].complete.contains(name); });
     if ((k + 1) * common.size() < most || common.empty()) continue;
     most = (k + 1) * common.size();
     best = common;
   }
-  Common found;
+  CommonCorruptions found;
   for (const std::string& name : order) {
-    if (best.contains(name)) found.corruptions.push_back(name);
+    if (best.contains(name)) found.names.push_back(name);
   }
   for (const Unit& unit : units) {
-    const auto shown = static_cast<size_t>(std::count_if(
-        best.begin(), best.end(), [&](const auto& name) { return unit.whole.contains(name); }));
-    if (shown < best.size()) found.lacking.push_back({unit.curve, unit.seed, shown});
+    const auto count = static_cast<size_t>(std::count_if(
+        best.begin(), best.end(), [&](const auto& name) { return unit.complete.contains(name); }));
+    if (count < best.size()) found.incomplete.push_back({unit.curve, unit.seed, count});
   }
   return found;
 }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "qact/base/atomic_file.h"
+#include "qact/base/fail.h"
 
 namespace qact::results {
 namespace {
@@ -17,7 +18,7 @@ bool is_row(const Row& row) {
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path)) {
-    throw std::runtime_error("[results] expected a readable file, got " + path.string());
+    base::fail("results", "expected a readable file, got ", path.string());
   }
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
@@ -38,8 +39,8 @@ Rows parse_rows(std::string_view text, const std::string& name) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     Row row = Row::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!is_row(row)) {
-      throw std::runtime_error("[results] " + name + ":" + std::to_string(number) +
-                               ": expected a JSON object with a \"kind\", got " + shortened(line));
+      base::fail("results", name, ":", number, ": expected a JSON object with a \"kind\", got ",
+                 shortened(line));
     }
     rows.push_back(std::move(row));
   }
@@ -50,13 +51,13 @@ Rows read_rows(const std::filesystem::path& path) {
   return parse_rows(read_text(path), path.string());
 }
 
-Rows read_rows_so_far(const std::filesystem::path& path, size_t& torn) {
+Rows read_rows_so_far(const std::filesystem::path& path, size_t& incomplete_line) {
   std::string text = read_text(path);
-  torn = 0;
+  incomplete_line = 0;
   const size_t last = text.rfind('\n') + 1;  // npos + 1 = 0
   if (!is_row(Row::parse(text.substr(last), nullptr, false)) && last < text.size()) {
     text.resize(last);
-    torn = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+    incomplete_line = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
   }
   return parse_rows(text, path.string());
 }
@@ -78,8 +79,7 @@ void write_rows(const std::filesystem::path& path, const Rows& rows) {
 }
 
 void refuse_field(const Row& row, const char* key) {
-  throw std::runtime_error("[results] expected a row with a fitting \"" + std::string(key) +
-                           "\", got " + shortened(row.dump()));
+  base::fail("results", "expected a row with a fitting \"", key, "\", got ", shortened(row.dump()));
 }
 
 Rows of_kind(const Rows& rows, std::string_view kind) {

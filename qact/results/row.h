@@ -1,5 +1,5 @@
-// Rows of results: JSON objects, one per line, each with a `kind` that says what it holds.
-// They are all that a run and its report share.
+// Results as JSON lines: one object per line, each with a `kind` that says what it holds. They are
+// the only interface between a run and its report.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace qact::results {
 
-// Keys stay in the order in which they were set: a file is read by people too.
+// Keys keep the order in which they were set, for people who read the file.
 using Row = nlohmann::ordered_json;
 using Rows = std::vector<Row>;
 
@@ -19,22 +19,22 @@ using Rows = std::vector<Row>;
 Rows parse_rows(std::string_view text, const std::string& name);
 Rows read_rows(const std::filesystem::path& path);
 
-// As read_rows, of a file that may still be written to: a last line that is not whole is left
-// out, and `torn` tells its number; 0 where all lines are whole.
-Rows read_rows_so_far(const std::filesystem::path& path, size_t& torn);
+// As read_rows(), for a file that is still being written: an incomplete last line is skipped, and
+// `incomplete_line` is set to its number, or to 0.
+Rows read_rows_so_far(const std::filesystem::path& path, size_t& incomplete_line);
 
 std::string format_rows(const Rows& rows);
 void write_rows(const std::filesystem::path& path, const Rows& rows);
 
 Rows of_kind(const Rows& rows, std::string_view kind);
 
-// The row's start, for messages.
+// The start of a line, for messages.
 std::string shortened(std::string_view line);
 
-// Throws: the row has no such field, or one that does not fit.
+// Throws: the row lacks the field, or it has the wrong type.
 [[noreturn]] void refuse_field(const Row& row, const char* key);
 
-// A field that the row must have, of this type; else an error that names row and field.
+// A field that the row must have, of this type. Throws, and names row and field.
 template <class T>
 T field(const Row& row, const char* key) {
   try {

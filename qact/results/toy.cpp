@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "qact/base/fail.h"
 #include "qact/results/curve.h"
 
 namespace qact::results {
@@ -50,9 +51,8 @@ ToyScore toy_score(const Row& row) {
   row.at("loss").get_to(score.loss);
   row.at("correct").get_to(score.correct);
   if (score.correct.empty() || score.batch_size < 1) {
-    throw std::runtime_error("[results] expected a toy_score of some contexts and samples, got " +
-                             std::to_string(score.correct.size()) + " contexts of " +
-                             std::to_string(score.batch_size));
+    base::fail("results", "expected a toy_score of some contexts and samples, got ",
+               score.correct.size(), " contexts of ", score.batch_size);
   }
   return score;
 }
@@ -76,45 +76,45 @@ ToySummary summary_of(const ToyScore& score) {
   s.steps = score.steps;
   s.width = score.width;
   s.batch_size = score.batch_size;
-  s.each = static_cast<int64_t>(score.correct.size());
+  s.contexts_per_seed = static_cast<int64_t>(score.correct.size());
   s.learning_rate = score.learning_rate;
   s.bayes = score.bayes;
   return s;
 }
 
-// Adds a choice to labels where it differs within an experiment.
-template <class Choice>
-void name_choice(std::vector<ToySummary>& all, const char* name, Choice ToySummary::* choice) {
+// Adds an option to the labels where it differs within an experiment.
+template <class Option>
+void add_to_labels(std::vector<ToySummary>& all, const char* name, Option ToySummary::* option) {
   std::vector<std::string> labels;
   for (const ToySummary& s : all) {
     const bool differs = std::any_of(all.begin(), all.end(), [&](const ToySummary& other) {
-      return other.experiment == s.experiment && other.*choice != s.*choice;
+      return other.experiment == s.experiment && other.*option != s.*option;
     });
     labels.push_back(s.label +
-                     (differs ? std::string(", ") + name + " " + Row(s.*choice).dump() : ""));
+                     (differs ? std::string(", ") + name + " " + Row(s.*option).dump() : ""));
   }
   for (size_t i = 0; i < all.size(); ++i) all[i].label = labels[i];
 }
 
-// Whether this seed of the summary is there already.
+// Whether the summary has this seed already. Throws where it has other results.
 bool is_known(const std::vector<const ToyScore*>& scores, const ToyScore& score) {
   for (const ToyScore* other : scores) {
     if (other->seed != score.seed) continue;
     if (other->correct == score.correct) return true;
-    throw std::runtime_error("[results] expected one result of seed " + std::to_string(score.seed) +
-                             " of " + score.label + " in the toy's " + score.experiment +
-                             ", got means " + Row(other->mean()).dump() + " and " +
-                             Row(score.mean()).dump() + ": leave one of them out");
+    base::fail("results", "expected one result of seed ", score.seed, " of ", score.label,
+               " in the toy's ", score.experiment, ", got means ", Row(other->mean()).dump(),
+               " and ", Row(score.mean()).dump(), ": leave one of them out");
   }
   return false;
 }
 
 }  // namespace
 
-bool ToySummary::has(const ToyScore& score) const {
+bool ToySummary::matches(const ToyScore& score) const {
   return score.experiment == experiment && score.network == network && score.steps == steps &&
          score.width == width && score.batch_size == batch_size &&
-         score.learning_rate == learning_rate && static_cast<int64_t>(score.correct.size()) == each;
+         score.learning_rate == learning_rate &&
+         static_cast<int64_t>(score.correct.size()) == contexts_per_seed;
 }
 
 std::vector<ToySummary> summarise_toy(const std::vector<ToyScore>& scores) {
@@ -122,7 +122,7 @@ std::vector<ToySummary> summarise_toy(const std::vector<ToyScore>& scores) {
   std::vector<std::vector<const ToyScore*>> seeds;
   for (const ToyScore& score : scores) {
     const auto found = std::find_if(summaries.begin(), summaries.end(),
-                                    [&](const ToySummary& s) { return s.has(score); });
+                                    [&](const ToySummary& s) { return s.matches(score); });
     const auto at = static_cast<size_t>(found - summaries.begin());
     if (at == summaries.size()) {
       summaries.push_back(summary_of(score));
@@ -139,15 +139,15 @@ std::vector<ToySummary> summarise_toy(const std::vector<ToyScore>& scores) {
     }
     const Mean mean = mean_of(means);
     summary.seeds = mean.count;
-    summary.contexts = mean.count * summary.each;
+    summary.contexts = mean.count * summary.contexts_per_seed;
     summary.mean = mean.mean;
     summary.deviation = mean.deviation;
   }
-  name_choice(summaries, "steps", &ToySummary::steps);
-  name_choice(summaries, "width", &ToySummary::width);
-  name_choice(summaries, "batch size", &ToySummary::batch_size);
-  name_choice(summaries, "contexts", &ToySummary::each);
-  name_choice(summaries, "lr", &ToySummary::learning_rate);
+  add_to_labels(summaries, "steps", &ToySummary::steps);
+  add_to_labels(summaries, "width", &ToySummary::width);
+  add_to_labels(summaries, "batch size", &ToySummary::batch_size);
+  add_to_labels(summaries, "contexts", &ToySummary::contexts_per_seed);
+  add_to_labels(summaries, "lr", &ToySummary::learning_rate);
   return summaries;
 }
 

@@ -1,4 +1,4 @@
-// Rows of the toy experiment, and what is read off them.
+// Rows of the toy experiment, and their summary.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace qact::results {
 
-// One trained network over many contexts. kind: toy_score.
+// One trained network, evaluated in many contexts. kind: toy_score.
 struct ToyScore {
   std::string experiment, network, label;
   int64_t seed = 0, steps = 0, width = 0, batch_size = 0;
@@ -24,25 +24,27 @@ struct ToyScore {
 Row to_row(const ToyScore& score);
 ToyScore toy_score(const Row& row);
 
-// All seeds of one network, trained and tried in one way.
+// All seeds of one network with the same options.
 struct ToySummary {
-  std::string experiment, network, label;  // the label names what differs from other summaries
-  int64_t steps = 0, width = 0, batch_size = 0, each = 0;  // contexts of each seed
+  std::string experiment, network;
+  std::string label;  // names the options that differ between summaries
+  int64_t steps = 0, width = 0, batch_size = 0, contexts_per_seed = 0;
   double learning_rate = 0;
   int64_t seeds = 0, contexts = 0;
   double mean = 0;       // over seeds
-  double deviation = 0;  // of the seeds' means; 0 for one seed
-  double worst = 1;      // context of any seed
+  double deviation = 0;  // standard deviation between seeds; 0 for one seed
+  double worst = 1;      // context of all seeds
   double bayes = 0;
 
-  bool has(const ToyScore& score) const;
+  // Whether the score is of this network and these options.
+  bool matches(const ToyScore& score) const;
 };
 
 // In the order in which the networks first appear. A seed given twice counts once; with two results
 // it is an error.
 std::vector<ToySummary> summarise_toy(const std::vector<ToyScore>& scores);
 
-// The toy_score rows among `rows`; of one experiment, or of all.
+// The rows of kind toy_score; of one experiment, or of all.
 std::vector<ToyScore> toy_scores(const Rows& rows, const std::string& experiment = "");
 
 }  // namespace qact::results

@@ -5,42 +5,14 @@
 #include <set>
 #include <stdexcept>
 
+#include "qact/base/fail.h"
+#include "qact/results/evaluation.h"
+#include "qact/results/fields.h"
+
 namespace qact::results {
 namespace {
 
-std::string text_of(const Row& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_null()) return "none";
-  if (!value.is_array()) return value.dump();
-  std::string list;
-  for (const Row& entry : value) list += (list.empty() ? "" : " ") + text_of(entry);
-  return list;
-}
-
-// Options are written with "-", fields with "_": to people they are the same.
-std::string key_of(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-const std::set<std::string>& row_keys() {
-  static const std::set<std::string> names = [] {
-    std::set<std::string> all;
-    const Evaluation any;
-    visit_fields(any, [&](const char* name, const auto&, Role) { all.insert(name); });
-    return all;
-  }();
-  return names;
-}
-
-std::vector<Field> listed(const Row& row, const Training& training) {
-  std::vector<Field> all;
-  for (const auto& [name, value] : row.items()) {
-    if (name != "training") all.push_back({name, text_of(value)});
-  }
-  for (Field& field : fields_of(training)) all.push_back(std::move(field));
-  return all;
-}
+using base::fail;
 
 bool same_value(const std::string& a, const std::string& b) {
   if (a == b) return true;
@@ -52,13 +24,13 @@ bool same_value(const std::string& a, const std::string& b) {
 const Field* find(const std::vector<Field>& fields, const std::string& key) {
   const std::string wanted = key_of(key);
   for (const Field& field : fields) {
-    const std::string own = key_of(field.name);
-    if (own == wanted || (field.training && "train." + own == wanted)) return &field;
+    const std::string name = key_of(field.name);
+    if (name == wanted || (field.training && "train." + name == wanted)) return &field;
   }
   return nullptr;
 }
 
-std::string listed(const std::set<std::string>& names) {
+std::string joined(const std::set<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -69,7 +41,8 @@ struct Candidate {
   std::vector<Field> fields;
 };
 
-void keep(std::vector<Candidate>& candidates, const Condition& condition, std::string& before) {
+// Keeps the candidates that fit. `earlier` lists the conditions before, for messages.
+void filter(std::vector<Candidate>& candidates, const Condition& condition, std::string& earlier) {
   std::set<std::string> names, values;
   bool known = false;
   std::vector<Candidate> kept;
@@ -86,48 +59,20 @@ void keep(std::vector<Candidate>& candidates, const Condition& condition, std::s
     if (fits) kept.push_back(std::move(candidate));
   }
   if (!known) {
-    throw std::runtime_error("[report] expected --where to name one of " + listed(names) +
-                             ", got '" + condition.key + "'");
+    fail("report", "expected --where to name one of ", joined(names), ", got '", condition.key,
+         "'");
   }
   const std::string asked =
-      condition.key + "=" + listed({condition.values.begin(), condition.values.end()});
+      condition.key + "=" + joined({condition.values.begin(), condition.values.end()});
   if (kept.empty()) {
-    throw std::runtime_error(
-        "[report] expected --where to leave rows of an evaluation, got none "
-        "with " +
-        asked + before + ": there is " + condition.key + "=" + listed(values));
+    fail("report", "expected --where to leave rows of an evaluation, got none with ", asked,
+         earlier, ": there is ", condition.key, "=", joined(values));
   }
-  before += (before.empty() ? " among those with " : ", ") + asked;
+  earlier += (earlier.empty() ? " among those with " : ", ") + asked;
   candidates = std::move(kept);
 }
 
 }  // namespace
-
-std::vector<Field> fields_of(const Training& training) {
-  std::vector<Field> all;
-  const Row options = Row::parse(training.json);
-  for (const auto& [name, value] : options.items()) {
-    const bool taken = row_keys().contains(key_of(name));
-    all.push_back({(taken ? "train." : "") + name, text_of(value), true});
-  }
-  return all;
-}
-
-std::vector<Field> fields_of(const Evaluation& evaluation) {
-  return listed(to_row(evaluation), evaluation.setting.training);
-}
-
-std::vector<Field> fields_of(const Setting& setting) {
-  std::set<std::string> names;
-  visit_setting(setting, [&](const char* name, const auto&, Role) { names.insert(name); });
-  Evaluation evaluation;
-  evaluation.setting = setting;
-  Row row = to_row(evaluation), own;
-  for (const auto& [name, value] : row.items()) {
-    if (names.contains(name)) own[name] = value;
-  }
-  return listed(own, setting.training);
-}
 
 std::vector<Condition> parse_where(const std::vector<std::string>& words) {
   std::vector<Condition> all;
@@ -157,10 +102,10 @@ Rows where(const Rows& rows, const std::vector<Condition>& conditions) {
     if (is_evaluation(rows[i])) candidates.push_back({i, fields_of(evaluation_of(rows[i]))});
   }
   if (candidates.empty()) {
-    throw std::runtime_error("[report] expected rows of an evaluation for --where, got none");
+    fail("report", "expected rows of an evaluation for --where, got none");
   }
-  std::string before;
-  for (const Condition& condition : conditions) keep(candidates, condition, before);
+  std::string earlier;
+  for (const Condition& condition : conditions) filter(candidates, condition, earlier);
   std::set<size_t> chosen;
   std::set<std::string> models;
   for (const Candidate& candidate : candidates) {

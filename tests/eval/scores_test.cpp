@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "qact/eval/summary.h"
-#include "tests/results/some_rows.h"
+#include "tests/results/example_rows.h"
 
 namespace qact::eval {
 namespace {
@@ -51,7 +51,7 @@ TEST(Bootstrap, IsThatOfAllSamples) {
 TEST(Summary, AveragesOverCorruptions) {
   Rows rows;
   const auto add = [&](const char* corruption, int severity, double accuracy) {
-    rows.push_back(results::score_row(results::some_evaluation(corruption, severity), accuracy));
+    rows.push_back(results::score_row(results::example_evaluation(corruption, severity), accuracy));
   };
   add("none", 0, 0.9);
   add("fog", 1, 0.8), add("fog", 5, 0.4);

@@ -1,18 +1,18 @@
-// Histograms of neurons, drawn where their values are.
+// Histograms of layers and neurons.
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "qact/report/chart.h"
 #include "qact/report/page.h"
-#include "tests/results/some_rows.h"
+#include "tests/results/example_rows.h"
 
 namespace qact::report {
 namespace {
 
 results::Row histogram_row(const std::string& what, const std::string& mode,
                            const results::Row& severity, const std::vector<double>& counts) {
-  results::Evaluation e = results::some_evaluation("fog");
+  results::Evaluation e = results::example_evaluation("fog");
   e.kind = "histogram";
   e.setting.mode = mode;
   e.setting.classifier = "none";
@@ -69,8 +69,8 @@ TEST(Distributions, OfAllSeveritiesHaveTheSameBars) {
   EXPECT_NEAR(share, 72 / 72.5, 1e-12);  // half a value is below all bins
 }
 
-// What differs has charts of its own; uncorrupted images belong to both corruptions.
-TEST(Distributions, NetworksSeedsAndCorruptionsAreToldApart) {
+// Clean images belong to both corruptions.
+TEST(Distributions, NetworksSeedsAndCorruptionsHaveTheirOwnCharts) {
   const auto count = [](const std::function<void(results::Row&)>& change) {
     results::Rows rows = {histogram_row("activation", "batch", 0, narrow(9)),
                           histogram_row("activation", "batch", 5, narrow(9)),
@@ -90,23 +90,23 @@ TEST(Distributions, LegendsListWhatIsDrawn) {
   const auto colour = [](const results::Rows& rows) {
     return make_charts(rows)[0].spec["spec"]["encoding"]["color"];
   };
-  const Json kept = colour({histogram_row("context", "batch", nullptr, narrow(9))});
-  EXPECT_EQ(kept["scale"]["domain"], Json({"kept"}));
-  EXPECT_TRUE(kept["legend"].is_null());
+  const Json running = colour({histogram_row("context", "batch", nullptr, narrow(9))});
+  EXPECT_EQ(running["scale"]["domain"], Json({"running"}));
+  EXPECT_TRUE(running["legend"].is_null());
   const Json two = colour({histogram_row("activation", "batch", 0, narrow(9)),
                            histogram_row("activation", "batch", 5, narrow(9))});
   EXPECT_EQ(two["scale"]["domain"], Json({0, 5}));
   EXPECT_EQ(two["legend"]["columns"], 2);
 }
 
-TEST(Distributions, SayWhatAModeDoesWithKeptContexts) {
+TEST(Distributions, SayWhatAModeDoesWithRunningContexts) {
   const auto caption = [](const char* mode) {
     return make_charts({histogram_row("context", mode, nullptr, narrow(9))})[0].caption;
   };
   EXPECT_EQ(caption("tracked"),
-            "Contexts of chosen neurons, kept from training, in which values are ranked.");
+            "Running contexts of chosen neurons, from training, in which values are ranked.");
   EXPECT_EQ(caption("batch"),
-            "Contexts of chosen neurons, kept from training; here values are ranked among the "
+            "Running contexts of chosen neurons, from training; here values are ranked among the "
             "test images instead.");
 }
 

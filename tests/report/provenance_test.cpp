@@ -5,7 +5,7 @@
 namespace qact::report {
 namespace {
 
-TEST(Provenance, SaysWhichFrostItWas) {
+TEST(Provenance, NamesTheFrostTextures) {
   const results::Rows rows = {{{"kind", "scores"}, {"frost", "official"}},
                               {{"kind", "scores"}, {"frost", nullptr}},
                               {{"kind", "scores"}, {"frost", "official"}},

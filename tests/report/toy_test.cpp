@@ -7,7 +7,7 @@ namespace {
 
 using results::ToyScore;
 
-ToyScore some_score(std::vector<int64_t> correct, int64_t seed = 0) {
+ToyScore example_score(std::vector<int64_t> correct, int64_t seed = 0) {
   return {.experiment = "circle",
           .network = "qact",
           .label = "QAct",
@@ -20,7 +20,7 @@ ToyScore some_score(std::vector<int64_t> correct, int64_t seed = 0) {
 TEST(ToyHistograms, CountEveryContextOnce) {
   // On both sides of an edge, on the last edge, and in two seeds.
   const Chart chart =
-      toy_histograms("name", {some_score({100, 99, 98}, 0), some_score({97, 0, 50}, 1)});
+      toy_histograms("name", {example_score({100, 99, 98}, 0), example_score({97, 0, 50}, 1)});
   double share = 0;
   std::vector<std::pair<double, int>> counts;
   for (const auto& value : chart.spec["data"]["values"]) {
@@ -33,7 +33,7 @@ TEST(ToyHistograms, CountEveryContextOnce) {
 }
 
 TEST(ToyTable, RoundsAndMarksWhatOneSeedCannotTell) {
-  const Table table = toy_table(results::summarise_toy({some_score({99, 90})}));
+  const Table table = toy_table(results::summarise_toy({example_score({99, 90})}));
   const std::vector<std::string> expected = {"QAct", "0.9450", "-", "0.9000", "0.9952"};
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(table.rows[0], expected);
@@ -41,9 +41,9 @@ TEST(ToyTable, RoundsAndMarksWhatOneSeedCannotTell) {
 }
 
 TEST(ToyTable, NamesTheExperimentWhereThereAreSeveral) {
-  ToyScore other = some_score({99, 90});
+  ToyScore other = example_score({99, 90});
   other.experiment = "monotone";
-  const Table table = toy_table(results::summarise_toy({some_score({100}), other}));
+  const Table table = toy_table(results::summarise_toy({example_score({100}), other}));
   EXPECT_EQ(table.columns[0].title, "experiment");
   EXPECT_EQ(table.rows[1][0], "monotone");
   EXPECT_EQ(table.rows[1].size(), table.columns.size());

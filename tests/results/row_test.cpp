@@ -5,18 +5,14 @@
 #include <limits>
 
 #include "qact/base/atomic_file.h"
+#include "tests/base/message.h"
 #include "tests/base/scratch_folder.h"
 
 namespace qact::results {
 namespace {
 
-std::string message_of(const std::string& text) {
-  try {
-    parse_rows(text, "results.jsonl");
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
+std::string refusal(const std::string& text) {
+  return message_of([&] { parse_rows(text, "results.jsonl"); });
 }
 
 TEST(Rows, RoundTrip) {
@@ -56,53 +52,44 @@ TEST(Rows, NameADamagedLine) {
                                             "\xff\xfe",
                                             "{\"kind\":\"a\"} {\"kind\":\"a\"}"};
   for (const std::string& line : damaged) {
-    const std::string message = message_of(good + "\n" + good + line + "\n" + good);
+    const std::string message = refusal(good + "\n" + good + line + "\n" + good);
     EXPECT_EQ(message.substr(0, 40), "[results] results.jsonl:4: expected a JS") << message;
     EXPECT_NE(message.find(line), std::string::npos) << message;
   }
-  EXPECT_LT(message_of("{" + std::string(10000, 'x')).size(), 200u);
+  EXPECT_LT(refusal("{" + std::string(10000, 'x')).size(), 200u);
 }
 
 TEST(Rows, NameAMissingFile) {
-  EXPECT_THROW(
-      try { read_rows("/nowhere/results.jsonl"); } catch (const std::runtime_error& error) {
-        EXPECT_NE(std::string(error.what()).find("/nowhere/results.jsonl"), std::string::npos);
-        throw;
-      },
-      std::runtime_error);
+  expect_in("/nowhere/results.jsonl", message_of([] { read_rows("/nowhere/results.jsonl"); }));
 }
 
-TEST(Rows, SoFarLeavesOutALastLineThatIsTorn) {
+TEST(Rows, SoFarSkipsAnIncompleteLastLine) {
   const ScratchFolder scratch;
   const auto file = scratch.path / "results.jsonl";
-  const auto read = [&](const std::string& text, size_t& torn) {
+  const auto read = [&](const std::string& text, size_t& incomplete) {
     base::write_atomically(file, text);
-    return read_rows_so_far(file, torn).size();
+    return read_rows_so_far(file, incomplete).size();
   };
-  size_t torn = 7;
-  EXPECT_EQ(read("{\"kind\":\"a\"}\n{\"kind\":\"b\"}", torn), 2u);
-  EXPECT_EQ(torn, 0u);
-  EXPECT_EQ(read("{\"kind\":\"a\"}\n{\"kind\":", torn), 1u);
-  EXPECT_EQ(torn, 2u);
-  EXPECT_EQ(read("", torn), 0u);
-  EXPECT_EQ(torn, 0u);
-  EXPECT_THROW(read("{\"kind\":\n{\"kind\":\"a\"}\n", torn), std::runtime_error);
-  EXPECT_THROW(read_rows_so_far(scratch.path, torn), std::runtime_error);  // a folder
+  size_t incomplete = 7;
+  EXPECT_EQ(read("{\"kind\":\"a\"}\n{\"kind\":\"b\"}", incomplete), 2u);
+  EXPECT_EQ(incomplete, 0u);
+  EXPECT_EQ(read("{\"kind\":\"a\"}\n{\"kind\":", incomplete), 1u);
+  EXPECT_EQ(incomplete, 2u);
+  EXPECT_EQ(read("", incomplete), 0u);
+  EXPECT_EQ(incomplete, 0u);
+  EXPECT_THROW(read("{\"kind\":\n{\"kind\":\"a\"}\n", incomplete), std::runtime_error);
+  EXPECT_THROW(read_rows_so_far(scratch.path, incomplete), std::runtime_error);  // a folder
 }
 
 TEST(Rows, NameAFieldThatDoesNotFit) {
   const Row row = {{"kind", "scores"}, {"accuracy", "high"}};
   EXPECT_EQ(field<std::string>(row, "accuracy"), "high");
   for (const char* key : {"accuracy", "missing"}) {
-    try {
-      field<double>(row, key);
-      ADD_FAILURE();
-    } catch (const std::runtime_error& error) {
-      EXPECT_EQ(std::string(error.what())
-                    .find("[results] expected a row with a fitting \"" + std::string(key) +
-                          "\", got {\"kind\""),
-                0u);
-    }
+    const std::string message = message_of([&] { field<double>(row, key); });
+    EXPECT_EQ(message.find("[results] expected a row with a fitting \"" + std::string(key) +
+                           "\", got {\"kind\""),
+              0u)
+        << message;
   }
 }
 

@@ -5,7 +5,7 @@
 namespace qact::results {
 namespace {
 
-ToyScore some_score(const std::string& network, int64_t seed, std::vector<int64_t> correct) {
+ToyScore example_score(const std::string& network, int64_t seed, std::vector<int64_t> correct) {
   return {.experiment = "circle",
           .network = network,
           .label = network + " label",
@@ -20,7 +20,7 @@ ToyScore some_score(const std::string& network, int64_t seed, std::vector<int64_
 }
 
 TEST(ToyScore, RoundTripsThroughARow) {
-  const ToyScore score = some_score("qact", 2, {9, 10, 5, 8});
+  const ToyScore score = example_score("qact", 2, {9, 10, 5, 8});
   const Row row = to_row(score);
   EXPECT_EQ(row["kind"], "toy_score");
   EXPECT_DOUBLE_EQ(row["accuracy"], 0.8);
@@ -31,7 +31,7 @@ TEST(ToyScore, RoundTripsThroughARow) {
 }
 
 TEST(ToyScore, RefusesARowThatLacksSomething) {
-  Row row = to_row(some_score("qact", 0, {1}));
+  Row row = to_row(example_score("qact", 0, {1}));
   row["correct"] = Row::array();
   EXPECT_THROW(toy_score(row), std::exception);
   row.erase("correct");
@@ -39,10 +39,10 @@ TEST(ToyScore, RefusesARowThatLacksSomething) {
 }
 
 TEST(ToySummary, IsOverSeedsInOrderOfAppearance) {
-  const Rows rows = {to_row(some_score("relu", 0, {5, 5})),
-                     to_row(some_score("qact", 0, {10, 8})),
+  const Rows rows = {to_row(example_score("relu", 0, {5, 5})),
+                     to_row(example_score("qact", 0, {10, 8})),
                      {{"kind", "other"}},
-                     to_row(some_score("qact", 1, {7, 9}))};
+                     to_row(example_score("qact", 1, {7, 9}))};
   const auto summaries = summarise_toy(toy_scores(rows, "circle"));
   ASSERT_EQ(summaries.size(), 2u);
   EXPECT_EQ(summaries[0].network, "relu");
@@ -58,8 +58,8 @@ TEST(ToySummary, IsOverSeedsInOrderOfAppearance) {
 
 // Seeds are averaged only where all else is equal, and each counts once.
 TEST(ToySummary, WhatDiffersIsToldApart) {
-  const ToyScore score = some_score("qact", 0, {10, 8});
-  ToyScore longer = some_score("qact", 1, {7, 9});
+  const ToyScore score = example_score("qact", 0, {10, 8});
+  ToyScore longer = example_score("qact", 1, {7, 9});
   longer.steps = 30;
   const auto summaries = summarise_toy({score, longer, score});
   ASSERT_EQ(summaries.size(), 2u);
@@ -67,7 +67,7 @@ TEST(ToySummary, WhatDiffersIsToldApart) {
   EXPECT_EQ(summaries[1].label, "qact label, steps 30");
   EXPECT_EQ(summaries[0].seeds, 1);
   EXPECT_DOUBLE_EQ(summaries[0].mean, 0.9);
-  EXPECT_THROW(summarise_toy({score, some_score("qact", 0, {10, 9})}), std::runtime_error);
+  EXPECT_THROW(summarise_toy({score, example_score("qact", 0, {10, 9})}), std::runtime_error);
 }
 
 }  // namespace

@@ -2,27 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "tests/results/some_rows.h"
+#include "tests/base/message.h"
+#include "tests/results/example_rows.h"
 
 namespace qact::results {
 namespace {
 
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 // Two learning rates in two modes, with their configurations, and a row of another kind.
-Rows some_rows() {
+Rows example_rows() {
   Rows rows = {{{"kind", "toy_map"}}};
   for (const char* lr : {"0.1", "0.01"}) {
-    Evaluation e = some_evaluation("fog", 1);
+    Evaluation e = example_evaluation("fog", 1);
     e.model_hash = lr;
     e.setting.training.json = std::string(R"({"lr":)") + lr + R"(,"momentum":0.9})";
     rows.push_back({{"kind", "config"}, {"model_hash", lr}});
@@ -35,7 +25,7 @@ Rows some_rows() {
 }
 
 size_t left(const std::vector<std::string>& words) {
-  return where(some_rows(), parse_where(words)).size();
+  return where(example_rows(), parse_where(words)).size();
 }
 
 TEST(Where, KeepsWhatFits) {
@@ -78,10 +68,10 @@ TEST(Where, RefusesWhatIsNoCondition) {
 }
 
 TEST(Where, ImagesWithoutFrostFitAnyTextures) {
-  Evaluation frost = some_evaluation("frost", 1), other = frost;
+  Evaluation frost = example_evaluation("frost", 1), other = frost;
   frost.setting.frost = "official";
   other.setting.frost = "procedural";
-  const Rows rows = {score_row(some_evaluation("fog", 1), 0.5), score_row(frost, 0.5),
+  const Rows rows = {score_row(example_evaluation("fog", 1), 0.5), score_row(frost, 0.5),
                      score_row(other, 0.5)};
   EXPECT_EQ(where(rows, parse_where({"frost=official"})).size(), 2u);
 }

@@ -1,8 +1,8 @@
-// Settings that tell apart whatever differs, and nothing that does not.
+#include "qact/results/disambiguate.h"
+
+#include <map>
 #include <set>
 #include <tuple>
-
-#include "qact/results/evaluation.h"
 
 namespace qact::results {
 namespace {
@@ -14,7 +14,8 @@ Setting without_frost(Setting s) {
   return s;
 }
 
-Evaluations with_every_frost(const Evaluations& all) {
+// Rows without frost, once for each of the textures that rows of frost have.
+Evaluations repeat_for_textures(const Evaluations& all) {
   std::map<Setting, std::set<std::string>> textures;  // of settings without them
   for (const Evaluation& e : all) {
     if (e.setting.frost) textures[without_frost(e.setting)].insert(*e.setting.frost);
@@ -34,17 +35,18 @@ Evaluations with_every_frost(const Evaluations& all) {
   return out;
 }
 
-// What corrupted images should follow from, the folder of official ones aside.
-auto images_of(const Evaluation& e) {
+// What should determine the corrupted images, apart from the folder of official ones.
+auto image_source_of(const Evaluation& e) {
   const Setting& s = e.setting;
   return std::tuple(s.dataset, s.clean_hash, s.source, s.data_seed);
 }
+// One corruption at one severity of such images.
 auto cell_of(const Evaluation& e) {
   const Setting& s = e.setting;
-  return std::tuple(images_of(e), s.official, s.frost, e.corruption, e.severity);
+  return std::tuple(image_source_of(e), s.official, s.frost, e.corruption, e.severity);
 }
 
-// Keys of which there are two values, of the rows that count.
+// The keys that have two different values among the rows that count.
 template <class Key, class Value, class Counts>
 auto ambiguous(const Evaluations& all, const Key& key, const Value& value, const Counts& counts) {
   using K = decltype(key(all.front()));
@@ -63,24 +65,25 @@ bool any(const Evaluation&) { return true; }
 std::string data_of(const Evaluation& e) { return e.data_hash; }
 std::string model_of(const Evaluation& e) { return e.model_hash; }
 
-void name_folders(Evaluations& all) {
+// Keeps setting.official only where two folders have different images.
+void set_folders(Evaluations& all) {
   const auto cell = [](Evaluation e) {
     e.setting.official.reset();
     return cell_of(e);
   };
-  std::set<decltype(images_of(all.front()))> differ;
+  std::set<decltype(image_source_of(all.front()))> differ;
   for (const auto& found : ambiguous(all, cell, data_of, is_corrupted)) {
     differ.insert(std::get<0>(found));
   }
   for (Evaluation& e : all) {
-    if (!differ.contains(images_of(e))) e.setting.official.reset();
+    if (!differ.contains(image_source_of(e))) e.setting.official.reset();
   }
 }
 
-// All rows of one evaluation get one name, that of the first of its cells that differ: each cell
-// has images of its own. Where one model was shown two versions of a cell, there is no telling
-// which of its other rows go with which, and only cells that differ are named.
-void name_images(Evaluations& all) {
+// Sets setting.data_hash. All rows of one evaluation get the same hash, that of its first cell that
+// differs from another evaluation's. Where one model has two versions of a cell, it is unknown
+// which of its other rows belong to which, and only the cells that differ get their hash.
+void set_data_hashes(Evaluations& all) {
   const auto differ = ambiguous(all, cell_of, data_of, is_corrupted);
   const auto evaluation = [](const Evaluation& e) {
     return std::tuple(e.setting, e.seed, e.model_hash);
@@ -107,7 +110,8 @@ void name_images(Evaluations& all) {
   }
 }
 
-void name_models(Evaluations& all) {
+// Sets setting.model_hash where one seed of a setting has two models.
+void set_model_hashes(Evaluations& all) {
   const auto seed = [](const Evaluation& e) { return std::pair(e.setting, e.seed); };
   std::set<Setting> differ;
   for (const auto& found : ambiguous(all, seed, model_of, any)) differ.insert(found.first);
@@ -126,10 +130,10 @@ std::vector<Evaluation> evaluations(const Rows& rows) {
     all.back().row = i;
   }
   if (all.empty()) return all;
-  all = with_every_frost(all);
-  name_folders(all);
-  name_images(all);
-  name_models(all);
+  all = repeat_for_textures(all);
+  set_folders(all);
+  set_data_hashes(all);
+  set_model_hashes(all);
   return all;
 }
 

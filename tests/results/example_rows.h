@@ -1,11 +1,11 @@
-// Rows of an evaluation, whole, to change a field of.
+// A complete evaluation and its row, for tests that change a field.
 #pragma once
 
 #include "qact/results/evaluation.h"
 
 namespace qact::results {
 
-inline Evaluation some_evaluation(const std::string& corruption = "none", int severity = 0) {
+inline Evaluation example_evaluation(const std::string& corruption = "none", int severity = 0) {
   Evaluation e;
   e.kind = "scores";
   e.corruption = corruption;

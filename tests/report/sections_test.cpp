@@ -1,0 +1,71 @@
+// The sections of an evaluation.
+#include <gtest/gtest.h>
+
+#include "qact/report/chart.h"
+#include "qact/report/page.h"
+#include "qact/report/paper.h"
+#include "tests/report/evaluation_rows.h"
+
+namespace qact::report {
+namespace {
+
+TEST(Sections, TablesStandBesideThePapers) {
+  EXPECT_TRUE(paper_drops("mnist-small").empty());
+  for (const char* dataset : {"cifar10", "cifar100", "tiny-imagenet"}) {
+    for (const PaperDrop& drop : paper_drops(dataset)) {
+      if (drop.drops.size() == 5) continue;
+      ASSERT_EQ(drop.drops.size(), 15u);
+      EXPECT_NEAR(drop.drops[0] + drop.drops[5], drop.drops[1], 0.02);  // 0-1 and 1-2 are 0-2
+      EXPECT_NEAR(drop.drops[3] + drop.drops[14], drop.drops[4], 0.02);
+    }
+  }
+  const std::string page = make_page("title", example_rows());
+  EXPECT_NE(page.find("paper: ResNet18, QAct"), std::string::npos);
+  EXPECT_NE(page.find("qact eval &lt;run&gt;"), std::string::npos);
+}
+
+TEST(Sections, DrawsWhatRowsHold) {
+  results::Rows rows = example_rows();
+  std::vector<std::string> names;
+  for (const Chart& chart : make_charts(rows)) names.push_back(chart.name);
+  const std::vector<std::string> expected = {
+      "cifar10_resnet18_accuracy",  "cifar10_resnet18_drop",
+      "cifar10_resnet18_ece_top",   "cifar10_resnet18_heat_1",
+      "cifar10_resnet18_heat_2",    "cifar10_resnet18_tone_accuracy",
+      "cifar10_resnet18_tone_drop", "cifar10_resnet18_tone_ece_top"};
+  EXPECT_EQ(names, expected);
+  rows.push_back({{"kind", "tsne"}, {"corruption", "fog"}});
+  EXPECT_THROW(make_charts(rows), std::runtime_error);
+}
+
+// Images in the bins of the diagrams at severity 1.
+int64_t values_drawn(const results::Rows& rows) {
+  int64_t count = 0;
+  for (const Chart& chart : make_charts(rows)) {
+    if (chart.name != "cifar10_resnet18_reliability_top_1") continue;
+    for (const Json& value : chart.spec["data"]["values"]) count += value["values"].get<int64_t>();
+  }
+  return count;
+}
+
+TEST(Sections, DiagramsAreOfTheCorruptionsThatTablesAreOf) {
+  results::Rows rows = example_rows();
+  for (const char* corruption : {"fog", "snow", "tone"}) {
+    rows.push_back(score_row("qact", "batch", corruption, 1, 0.8));
+    rows.back()["kind"] = "reliability";
+    rows.back()["which"] = "top";
+    rows.back()["bins"] = {{{"confidence", 0.9}, {"accuracy", 0.8}, {"count", 1000}}};
+  }
+  EXPECT_EQ(values_drawn(rows), 2000);
+}
+
+TEST(Sections, NumbersOfHeatMapsCanBePointedAt) {
+  for (const Chart& chart : make_charts(example_rows())) {
+    if (chart.name.find("heat") == std::string::npos) continue;
+    EXPECT_EQ(chart.spec["encoding"]["tooltip"].size(), 3u);
+    for (const Json& layer : chart.spec["layer"]) EXPECT_FALSE(layer["mark"].contains("tooltip"));
+  }
+}
+
+}  // namespace
+}  // namespace qact::report
