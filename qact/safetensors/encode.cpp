@@ -1,25 +1,26 @@
+#include "qact/safetensors/encode.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "qact/safetensors/format.h"
 
 namespace qact::safetensors {
 
 using nlohmann::json;
 
 std::vector<uint8_t> encode(const Contents& contents) {
-  std::vector<std::pair<const std::string*, const View*>> order;
+  std::vector<std::pair<const std::string*, const TensorView*>> order;
   for (const auto& [name, view] : contents.tensors) {
-    if (name == kMetadataName)
+    if (name == kMetadataName) {
       fail("tensor '" + name + "'", "another name", "the one for metadata");
-    if (byte_count(view.type, view.shape) != static_cast<int64_t>(view.bytes.size())) {
-      fail("tensor '" + name + "'", std::to_string(byte_count(view.type, view.shape)) + " bytes",
+    }
+    if (byte_count(view.dtype, view.shape) != static_cast<int64_t>(view.bytes.size())) {
+      fail("tensor '" + name + "'", std::to_string(byte_count(view.dtype, view.shape)) + " bytes",
            std::to_string(view.bytes.size()));
     }
     order.emplace_back(&name, &view);
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return bytes_of(a.second->type) > bytes_of(b.second->type);
+    return item_bytes(a.second->dtype) > item_bytes(b.second->dtype);
   });
 
   json header = json::object();
@@ -28,7 +29,7 @@ std::vector<uint8_t> encode(const Contents& contents) {
   for (const auto& [name, view] : order) {
     const uint64_t end = offset + view->bytes.size();
     header[*name] = {
-        {"dtype", name_of(view->type)}, {"shape", view->shape}, {"data_offsets", {offset, end}}};
+        {"dtype", name_of(view->dtype)}, {"shape", view->shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text;

@@ -5,6 +5,8 @@
 #include <system_error>
 
 #include "qact/base/atomic_file.h"
+#include "qact/safetensors/encode.h"
+#include "qact/safetensors/parse.h"
 
 namespace qact::safetensors {
 namespace {
@@ -31,7 +33,7 @@ File::File(const std::filesystem::path& path)
 
 void write(const std::filesystem::path& path, const Contents& contents) {
   const std::vector<uint8_t> bytes = encode(contents);
-  base::write_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  base::write_atomically(path, base::as_text(bytes));
 }
 
 }  // namespace qact::safetensors

@@ -1,4 +1,4 @@
-// safetensors on disk.
+// safetensors files on disk.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace qact::safetensors {
 
-// A whole file in memory, and what it holds. The views look into `bytes`: hence no copies.
+// A whole file in memory. `contents` points into `bytes`, so it cannot be copied.
 struct File {
   std::vector<uint8_t> bytes;
   Contents contents;
@@ -18,7 +18,7 @@ struct File {
   File& operator=(File&&) = default;
 };
 
-// Whole or not at all: a failure leaves what was there before.
+// Atomic: a failure leaves the file that was there before.
 void write(const std::filesystem::path& path, const Contents& contents);
 
 }  // namespace qact::safetensors

@@ -1,18 +1,19 @@
+#include "qact/safetensors/parse.h"
+
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "qact/safetensors/format.h"
-
 namespace qact::safetensors {
 namespace {
 
+using base::Bytes;
 using nlohmann::json;
 
-std::string quoted(const std::string& name) { return "tensor '" + name + "'"; }
+std::string tensor_named(const std::string& name) { return "tensor '" + name + "'"; }
 
-// An excerpt of what was found, short enough for a message.
+// The value, shortened for a message.
 std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > 60) text.replace(57, std::string::npos, "...");
@@ -26,15 +27,16 @@ std::string_view header_of(Bytes bytes, const std::string& file) {
   }
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | bytes[i];
-  const uint64_t most = std::min(kMostHeaderBytes, bytes.size() - kLengthBytes);
-  if (length > most) {
-    fail(file, "a header of at most " + std::to_string(most) + " bytes", std::to_string(length));
+  const uint64_t max_length = std::min(kMaxHeaderBytes, bytes.size() - kLengthBytes);
+  if (length > max_length) {
+    fail(file, "a header of at most " + std::to_string(max_length) + " bytes",
+         std::to_string(length));
   }
   const char* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
   return {text, static_cast<size_t>(length)};
 }
 
-// Rejects what a JSON reader would let pass: a name given twice, nesting without end.
+// Rejects what a JSON parser accepts: duplicate names and unlimited nesting.
 json parse_header(std::string_view text, const std::string& file) {
   if (text.empty() || text.front() != '{') {
     fail(file, "a header that begins with {", shown(std::string(text.substr(0, 20))));
@@ -67,11 +69,11 @@ Metadata parse_metadata(const json& entries, const std::string& file) {
   return metadata;
 }
 
-Type parse_type(const json& name, const std::string& where) {
+Dtype parse_dtype(const json& name, const std::string& where) {
   std::string known;
-  for (size_t i = 0; i < std::size(kTypes); ++i) {
-    if (name == kTypes[i].name) return static_cast<Type>(i);
-    known += (i == 0 ? "" : ", ") + std::string(kTypes[i].name);
+  for (size_t i = 0; i < std::size(kDtypes); ++i) {
+    if (name == kDtypes[i].name) return static_cast<Dtype>(i);
+    known += (i == 0 ? "" : ", ") + std::string(kDtypes[i].name);
   }
   fail(where, "a dtype out of " + known, shown(name));
 }
@@ -86,35 +88,36 @@ std::vector<int64_t> parse_sizes(const json& list, const char* what, const std::
   return list.get<std::vector<int64_t>>();
 }
 
-View parse_tensor(const json& entry, Bytes data, const std::string& where) {
+TensorView parse_tensor(const json& entry, Bytes data, const std::string& where) {
   if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
       !entry.contains("shape") || !entry.contains("data_offsets")) {
     fail(where, "dtype, shape and data_offsets", shown(entry));
   }
-  View view{parse_type(entry["dtype"], where), parse_sizes(entry["shape"], "shape", where), {}};
+  TensorView view{
+      parse_dtype(entry["dtype"], where), parse_sizes(entry["shape"], "shape", where), {}};
   const auto offsets = parse_sizes(entry["data_offsets"], "data_offsets", where);
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
       offsets[1] > static_cast<int64_t>(data.size())) {
     fail(where, "data_offsets [begin, end] within " + std::to_string(data.size()) + " bytes",
          shown(entry["data_offsets"]));
   }
-  const int64_t bytes = byte_count(view.type, view.shape);
+  const int64_t bytes = byte_count(view.dtype, view.shape);
   if (bytes != offsets[1] - offsets[0]) {
     fail(where,
          (bytes < 0 ? "a shape that fits in memory" : std::to_string(bytes) + " bytes") + " for " +
-             name_of(view.type) + " of shape " + shown(entry["shape"]),
+             name_of(view.dtype) + " of shape " + shown(entry["shape"]),
          std::to_string(offsets[1] - offsets[0]) + " bytes");
   }
   view.bytes = data.subspan(offsets[0], bytes);
-  // Any other byte in a bool is undefined behaviour for whoever reads it.
-  if (view.type == Type::boolean &&
+  // Reading any other byte as a bool is undefined behaviour.
+  if (view.dtype == Dtype::boolean &&
       std::any_of(view.bytes.begin(), view.bytes.end(), [](uint8_t b) { return b > 1; })) {
     fail(where, "bytes 0 and 1 in a BOOL", "others");
   }
   return view;
 }
 
-// The tensors must cover the data: no gap in which to hide things, no byte used twice.
+// The tensors must cover the data without gaps and overlaps.
 void check_cover(const Contents& contents, Bytes data, const std::string& file) {
   struct Range {
     const uint8_t* begin;
@@ -131,7 +134,7 @@ void check_cover(const Contents& contents, Bytes data, const std::string& file) 
   const uint8_t* end = data.data();
   for (const Range& range : ranges) {
     if (range.begin != end) {
-      fail(file + ": " + quoted(*range.name),
+      fail(file + ": " + tensor_named(*range.name),
            "its data at offset " + std::to_string(end - data.data()) + ", without gap or overlap",
            std::to_string(range.begin - data.data()));
     }
@@ -154,7 +157,7 @@ Contents parse(Bytes bytes, std::string_view file_name) {
     if (name == kMetadataName) {
       contents.metadata = parse_metadata(entry, file);
     } else {
-      contents.tensors[name] = parse_tensor(entry, data, file + ": " + quoted(name));
+      contents.tensors[name] = parse_tensor(entry, data, file + ": " + tensor_named(name));
     }
   }
   check_cover(contents, data, file);

@@ -50,7 +50,7 @@ std::string metadata(const safetensors::TensorFile& file, const char* name,
 }  // namespace
 
 void check_finite(const models::Network& network) {
-  for (const auto& [name, tensor] : safetensors::state_of(network)) {
+  for (const auto& [name, tensor] : safetensors::state_dict(network)) {
     if (tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) {
       base::fail("train", "expected finite weights to save, got values of ", name, " that are not");
     }
@@ -65,7 +65,7 @@ void save_state(const std::filesystem::path& path, const models::Network& networ
       all[prefix + name] = tensor.detach().cpu().contiguous();
     }
   };
-  add(kModel, safetensors::state_of(network));
+  add(kModel, safetensors::state_dict(network));
   add(kOptimiser, optimiser.state());
   const std::string text = progress.dump();
   safetensors::write_tensors(path, all, {{kProgress, text}, {kChecksum, checksum(all, text)}});
@@ -82,7 +82,7 @@ nlohmann::ordered_json load_state(
   }
   const auto progress = nlohmann::ordered_json::parse(text);
   check(progress);
-  safetensors::load_state(network, with_prefix(file.tensors, kModel), path.string());
+  safetensors::load_state_dict(network, with_prefix(file.tensors, kModel), path.string());
   optimiser.load(with_prefix(file.tensors, kOptimiser), path.string());
   return progress;
 }

@@ -60,7 +60,7 @@ void save_model(const std::filesystem::path& path, const models::Network& networ
                 const ModelCard& card, const FittedClassifiers& classifiers) {
   Json json;
   visit_card(card, [&](const char* name, const auto& field) { json[name] = field; });
-  safetensors::Tensors tensors = safetensors::state_of(network);
+  safetensors::Tensors tensors = safetensors::state_dict(network);
   tensors.merge(classifier_tensors(classifiers));
   safetensors::write_tensors(path, tensors, {{kCard, json.dump()}});
 }
@@ -75,7 +75,7 @@ Model load_model(const std::filesystem::path& path) {
   Model model{parse_card(found->second, path.string()), nullptr,
               take_classifiers(&file.tensors, path.string())};
   model.network = models::make(model.card.model, model.card.options);
-  safetensors::load_state(*model.network, file.tensors, path.string());
+  safetensors::load_state_dict(*model.network, file.tensors, path.string());
   return model;
 }
 

@@ -195,7 +195,7 @@ TEST_P(Inferences, ClassifiersFollow) {
 TEST_P(Inferences, LeaveTheModelAsItWas) {
   how_.copies = 2;
   model_.network->eval();
-  const auto before = safetensors::state_of(*plain_.network);
+  const auto before = safetensors::state_dict(*plain_.network);
   const Tensor expected = forward(images(0, 10));
   for (const std::string& mode : inference_modes()) {
     how_.mode = mode;
@@ -210,7 +210,7 @@ TEST_P(Inferences, LeaveTheModelAsItWas) {
       EXPECT_EQ(message_of(pass), stopped ? "stop" : "nothing was thrown");
       const torch::NoGradGuard no_grad;
       EXPECT_TRUE(torch::equal(model_.network->forward(images(0, 10)).logits.softmax(1), expected));
-      for (const auto& [name, tensor] : safetensors::state_of(*model_.network)) {
+      for (const auto& [name, tensor] : safetensors::state_dict(*model_.network)) {
         EXPECT_TRUE(torch::equal(tensor, before.at(name))) << name;
       }
     }

@@ -16,7 +16,7 @@ namespace {
 // All that forward passes depend on, as text.
 std::string state_text(const torch::nn::Module& network) {
   std::ostringstream text;
-  for (const auto& [name, tensor] : safetensors::state_of(network)) {
+  for (const auto& [name, tensor] : safetensors::state_dict(network)) {
     text << name << tensor.to(torch::kDouble).sum().item<double>() << "\n";
   }
   for (const auto& item : network.named_modules()) {

@@ -38,14 +38,14 @@ void make_weights(Arguments arguments) {
     if (auto* norm = module->as<qact::nn::BatchNorm>()) norm->options.momentum(std::nullopt);
   }
   network->forward(torch::randn({8, 3, 32, 32}));
-  qact::safetensors::write_tensors(arguments[1], qact::safetensors::state_of(*network));
+  qact::safetensors::write_tensors(arguments[1], qact::safetensors::state_dict(*network));
 }
 
 void write_logits(Arguments arguments) {
   TORCH_CHECK(arguments.size() >= 4, "[model_interchange] expected NAME WEIGHTS IMAGES OUTPUT");
   const auto network = qact::models::make(arguments[0], parse_options(arguments.subspan(4)));
-  qact::safetensors::load_state(*network, qact::safetensors::read_tensors(arguments[1]).tensors,
-                                arguments[1]);
+  qact::safetensors::load_state_dict(
+      *network, qact::safetensors::read_tensors(arguments[1]).tensors, arguments[1]);
   const auto images = qact::safetensors::read_tensors(arguments[2]).tensors.at("images");
   network->eval();
   const torch::NoGradGuard no_grad;

@@ -45,10 +45,10 @@ TEST_F(Weights, CarryAWholeNetwork) {
   const auto network = models::make("lenet", options);
   const torch::Tensor images = torch::randn({8, 1, 28, 28});
   network->forward(images);  // moves the running statistics and the contexts
-  write_tensors(path, state_of(*network));
+  write_tensors(path, state_dict(*network));
 
   const auto copy = models::make("lenet", options);
-  load_state(*copy, read_tensors(path).tensors, path.string());
+  load_state_dict(*copy, read_tensors(path).tensors, path.string());
   network->eval();
   copy->eval();
   const models::NetworkOutput a = network->forward(images), b = copy->forward(images);
@@ -59,13 +59,13 @@ TEST_F(Weights, CarryAWholeNetwork) {
 TEST_F(Weights, ThatDoNotFitAreRefusedAndNothingIsLoaded) {
   const auto network = models::make("mlp", {.image_size = 16});
   Tensors before;
-  for (const auto& [name, tensor] : state_of(*network)) before[name] = tensor.detach().clone();
+  for (const auto& [name, tensor] : state_dict(*network)) before[name] = tensor.detach().clone();
   const auto message = [&](const std::function<void(Tensors&)>& change) -> std::string {
     Tensors state;
     for (const auto& [name, tensor] : before) state[name] = torch::ones_like(tensor);
     change(state);
     try {
-      load_state(*network, state, "w.safetensors");
+      load_state_dict(*network, state, "w.safetensors");
     } catch (const std::runtime_error& error) {
       return error.what();
     }
@@ -83,11 +83,11 @@ TEST_F(Weights, ThatDoNotFitAreRefusedAndNothingIsLoaded) {
   EXPECT_EQ(message([](Tensors& state) { state["fc5.bias"] = torch::zeros({1}); }),
             "[safetensors] w.safetensors: expected only tensors that the module has, got "
             "'fc5.bias' too");
-  for (const auto& [name, tensor] : state_of(*network)) {
+  for (const auto& [name, tensor] : state_dict(*network)) {
     EXPECT_TRUE(torch::equal(tensor, before.at(name))) << name;
   }
   EXPECT_EQ(message([](Tensors&) {}), "no error");
-  EXPECT_EQ(state_of(*network).at("fc2.bias").sum().item<float>(), 512);
+  EXPECT_EQ(state_dict(*network).at("fc2.bias").sum().item<float>(), 512);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-#include "qact/safetensors/format.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "qact/safetensors/encode.h"
 #include "qact/safetensors/file.h"
+#include "qact/safetensors/parse.h"
+#include "tests/base/message.h"
 #include "tests/base/scratch_folder.h"
 
 namespace qact::safetensors {
@@ -18,16 +19,11 @@ std::vector<uint8_t> file_of(const std::string& header, const std::string& data 
   return bytes;
 }
 
-std::string message_of(const std::vector<uint8_t>& bytes) {
-  try {
-    parse(bytes, "w.safetensors");
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
+std::string refusal(const std::vector<uint8_t>& bytes) {
+  return message_of([&] { parse(bytes, "w.safetensors"); });
 }
 
-Bytes bytes_of(const std::string& text) {
+base::Bytes bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
@@ -40,7 +36,7 @@ TEST(Safetensors, ReadsWhatTheFormatAllows) {
   const Contents contents = parse(bytes, "w.safetensors");
   ASSERT_EQ(contents.tensors.size(), 3u);
   EXPECT_EQ(contents.metadata, (Metadata{{"k", "v"}}));
-  EXPECT_EQ(contents.tensors.at("b").type, Type::i16);
+  EXPECT_EQ(contents.tensors.at("b").dtype, Dtype::i16);
   EXPECT_EQ(contents.tensors.at("b").shape, (std::vector<int64_t>{2, 1}));
   EXPECT_EQ(contents.tensors.at("b").bytes[2], 3);
   EXPECT_TRUE(contents.tensors.at("a").shape.empty());
@@ -95,7 +91,7 @@ TEST(Safetensors, RefusesTheRestAndSaysWhy) {
       {two("[0,2]", "[0,2]"), "tensor 'b': expected its data at offset 2, without gap or overlap"},
   };
   for (const Case& test : cases) {
-    const std::string message = message_of(test.bytes);
+    const std::string message = refusal(test.bytes);
     EXPECT_NE(message.find(test.message), std::string::npos) << message << "\n" << test.message;
     EXPECT_EQ(message.find("[safetensors] w.safetensors: "), 0u) << message;
   }
@@ -103,19 +99,19 @@ TEST(Safetensors, RefusesTheRestAndSaysWhy) {
 
 TEST(Safetensors, CutsOfAFileAreAllRefused) {
   const std::string data = "01234567";
-  const auto whole = encode({{{"a", {Type::f32, {2}, bytes_of(data)}}}, {}});
+  const auto whole = encode({{{"a", {Dtype::f32, {2}, bytes_of(data)}}}, {}});
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_NE(message_of({whole.begin(), whole.begin() + size}), "no error") << size;
+    EXPECT_NE(refusal({whole.begin(), whole.begin() + size}), kNothingThrown) << size;
   }
-  EXPECT_EQ(message_of(whole), "no error");
+  EXPECT_EQ(refusal(whole), kNothingThrown);
 }
 
 TEST(Safetensors, WritesSortedAndAligned) {
   const std::string data = "0123456789abcdef";
-  const Contents contents{{{"u", {Type::u8, {3}, bytes_of(data).first(3)}},
-                           {"z", {Type::f64, {1}, bytes_of(data).first(8)}},
-                           {"h", {Type::bf16, {1, 2}, bytes_of(data).first(4)}},
-                           {"a", {Type::i64, {2}, bytes_of(data)}}},
+  const Contents contents{{{"u", {Dtype::u8, {3}, bytes_of(data).first(3)}},
+                           {"z", {Dtype::f64, {1}, bytes_of(data).first(8)}},
+                           {"h", {Dtype::bf16, {1, 2}, bytes_of(data).first(4)}},
+                           {"a", {Dtype::i64, {2}, bytes_of(data)}}},
                           {{"made", "by \"qact\""}}};
   const auto bytes = encode(contents);
   EXPECT_EQ(bytes, encode(contents));
@@ -129,8 +125,8 @@ TEST(Safetensors, WritesSortedAndAligned) {
   EXPECT_EQ(again.metadata, contents.metadata);
   ASSERT_EQ(again.tensors.size(), contents.tensors.size());
   for (const auto& [name, view] : contents.tensors) {
-    const View& read = again.tensors.at(name);
-    EXPECT_EQ(read.type, view.type);
+    const TensorView& read = again.tensors.at(name);
+    EXPECT_EQ(read.dtype, view.dtype);
     EXPECT_EQ(read.shape, view.shape);
     EXPECT_TRUE(
         std::equal(read.bytes.begin(), read.bytes.end(), view.bytes.begin(), view.bytes.end()));
@@ -139,18 +135,18 @@ TEST(Safetensors, WritesSortedAndAligned) {
 
 TEST(Safetensors, RefusesToWriteWhatCouldNotBeRead) {
   const std::string data = "01234567";
-  EXPECT_THROW(encode({{{"a", {Type::f32, {3}, bytes_of(data)}}}, {}}), std::runtime_error);
-  EXPECT_THROW(encode({{{"__metadata__", {Type::f32, {2}, bytes_of(data)}}}, {}}),
+  EXPECT_THROW(encode({{{"a", {Dtype::f32, {3}, bytes_of(data)}}}, {}}), std::runtime_error);
+  EXPECT_THROW(encode({{{"__metadata__", {Dtype::f32, {2}, bytes_of(data)}}}, {}}),
                std::runtime_error);
-  EXPECT_THROW(encode({{{"\xff", {Type::f32, {2}, bytes_of(data)}}}, {}}), std::runtime_error);
+  EXPECT_THROW(encode({{{"\xff", {Dtype::f32, {2}, bytes_of(data)}}}, {}}), std::runtime_error);
 }
 
 TEST(Safetensors, KeepsTheOldFileWhenANewOneFails) {
   const ScratchFolder scratch;
   const auto path = scratch.path / "w.safetensors";
   const std::string data = "01234567";
-  write(path, {{{"a", {Type::u8, {8}, bytes_of(data)}}}, {}});
-  EXPECT_THROW(write(path, {{{"a", {Type::u8, {9}, bytes_of(data)}}}, {}}), std::runtime_error);
+  write(path, {{{"a", {Dtype::u8, {8}, bytes_of(data)}}}, {}});
+  EXPECT_THROW(write(path, {{{"a", {Dtype::u8, {9}, bytes_of(data)}}}, {}}), std::runtime_error);
   EXPECT_EQ(File(path).contents.tensors.at("a").bytes[7], '7');
   EXPECT_THROW(File(scratch.path / "missing"), std::runtime_error);
   EXPECT_THROW(File{scratch.path}, std::runtime_error);

@@ -37,15 +37,15 @@ TEST(Optimiser, GoesOnFromItsState) {
     whole.step(1);
     whole.step(2);
     Trained other(config);
-    safetensors::load_state(*other.network, safetensors::state_of(*whole.network), "test");
+    safetensors::load_state_dict(*other.network, safetensors::state_dict(*whole.network), "test");
     safetensors::Tensors state;
     for (const auto& [name, tensor] : whole.optimiser->state()) state[name] = tensor.clone();
     EXPECT_FALSE(state.empty());
     other.optimiser->load(state, "test");
     whole.step(3);
     other.step(3);
-    const auto expected = safetensors::state_of(*whole.network);
-    for (const auto& [name, tensor] : safetensors::state_of(*other.network)) {
+    const auto expected = safetensors::state_dict(*whole.network);
+    for (const auto& [name, tensor] : safetensors::state_dict(*other.network)) {
       EXPECT_TRUE(torch::equal(tensor, expected.at(name))) << config.opt << ": " << name;
     }
   }

@@ -11,17 +11,17 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the files are little-endian");
 
-// In the order of Type.
-constexpr at::ScalarType kTorchTypes[] = {at::kDouble, at::kFloat, at::kHalf,  at::kBFloat16,
-                                          at::kLong,   at::kInt,   at::kShort, at::kChar,
-                                          at::kByte,   at::kBool};
-static_assert(std::size(kTorchTypes) == std::size(kTypes));
+// In the order of Dtype.
+constexpr at::ScalarType kTorchDtypes[] = {at::kDouble, at::kFloat, at::kHalf,  at::kBFloat16,
+                                           at::kLong,   at::kInt,   at::kShort, at::kChar,
+                                           at::kByte,   at::kBool};
+static_assert(std::size(kTorchDtypes) == std::size(kDtypes));
 
-Type type_of(const torch::Tensor& tensor, const std::string& name) {
-  for (size_t i = 0; i < std::size(kTorchTypes); ++i) {
-    if (tensor.scalar_type() == kTorchTypes[i]) return static_cast<Type>(i);
+Dtype dtype_of(const torch::Tensor& tensor, const std::string& name) {
+  for (size_t i = 0; i < std::size(kTorchDtypes); ++i) {
+    if (tensor.scalar_type() == kTorchDtypes[i]) return static_cast<Dtype>(i);
   }
-  fail("tensor '" + name + "'", "a type that the format has", ops::describe(tensor));
+  fail("tensor '" + name + "'", "a dtype that the format has", ops::describe(tensor));
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ TensorFile read_tensors(const std::filesystem::path& path) {
   File file(path);
   TensorFile result{{}, std::move(file.contents.metadata)};
   for (const auto& [name, view] : file.contents.tensors) {
-    torch::Tensor tensor = torch::empty(view.shape, kTorchTypes[static_cast<int>(view.type)]);
+    torch::Tensor tensor = torch::empty(view.shape, kTorchDtypes[static_cast<int>(view.dtype)]);
     if (!view.bytes.empty()) {
       std::memcpy(tensor.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
     }
@@ -47,22 +47,22 @@ void write_tensors(const std::filesystem::path& path, const Tensors& tensors,
     kept.push_back(tensor.detach().cpu().contiguous());
     const torch::Tensor& plain = kept.back();
     contents.tensors[name] = {
-        type_of(plain, name),
+        dtype_of(plain, name),
         plain.sizes().vec(),
         {static_cast<const uint8_t*>(plain.const_data_ptr()), static_cast<size_t>(plain.nbytes())}};
   }
   write(path, contents);
 }
 
-Tensors state_of(const torch::nn::Module& module) {
+Tensors state_dict(const torch::nn::Module& module) {
   Tensors state;
   for (const auto& item : module.named_parameters()) state[item.key()] = item.value();
   for (const auto& item : module.named_buffers()) state[item.key()] = item.value();
   return state;
 }
 
-void load_state(torch::nn::Module& module, const Tensors& state, const std::string& source) {
-  const Tensors target = state_of(module);
+void load_state_dict(torch::nn::Module& module, const Tensors& state, const std::string& source) {
+  const Tensors target = state_dict(module);
   for (const auto& [name, tensor] : target) {
     const std::string where = source + ": tensor '" + name + "'";
     const auto found = state.find(name);
