@@ -20,6 +20,7 @@
 #include "qact/data/file.h"
 #include "qact/data/npy_pair.h"
 #include "qact/eval/frost.h"
+#include "qact/image/png.h"
 
 namespace qact::cli {
 namespace {

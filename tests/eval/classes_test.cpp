@@ -3,8 +3,8 @@
 
 #include "qact/eval/evaluate.h"
 #include "qact/eval/predict.h"
-#include "tests/base/image_folder.h"
 #include "tests/base/message.h"
+#include "tests/image/image_folder.h"
 #include "tests/train/train_folder.h"
 
 namespace qact::eval {

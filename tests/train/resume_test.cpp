@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "qact/train/model_file.h"
-#include "tests/base/image_folder.h"
 #include "tests/base/message.h"
+#include "tests/image/image_folder.h"
 #include "tests/train/train_folder.h"
 
 namespace qact::train {
