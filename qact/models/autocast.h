@@ -1,5 +1,5 @@
-// Mixed precision, for a scope: convolutions and matrix products in bfloat16, the rest as
-// torch's autocast has it.
+// Mixed precision for a scope, as torch.autocast: convolutions and matrix products in bfloat16,
+// the rest by torch's own rules.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -9,6 +9,7 @@ namespace qact::models {
 
 class Autocast {
  public:
+  // Does nothing where `on` is false.
   Autocast(c10::DeviceType device, bool on);
   ~Autocast();
   Autocast(const Autocast&) = delete;

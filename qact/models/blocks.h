@@ -1,4 +1,4 @@
-// Networks of blocks: one reads what the one before it made.
+// Blocks, and stages of them: what residual and dense networks consist of.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -13,12 +13,12 @@ class Block : public torch::nn::Module {
   virtual torch::Tensor forward(const torch::Tensor& x) = 0;
 };
 
-// Blocks in a row, named 0, 1, ... as Python's Sequential names them.
+// A sequence of blocks, named 0, 1, ... as torch.nn.Sequential names them.
 class Stage : public torch::nn::Module {
  public:
   void append(std::shared_ptr<Block> block);
-  // `recompute`: each block keeps nothing but its input for the backward pass.
-  torch::Tensor forward(torch::Tensor x, bool recompute);
+  // `checkpoint_blocks`: each block is a segment of activation checkpointing.
+  torch::Tensor forward(torch::Tensor x, bool checkpoint_blocks);
 
  private:
   std::vector<std::shared_ptr<Block>> blocks_;

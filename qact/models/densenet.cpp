@@ -1,9 +1,9 @@
 // DenseNet of growth 12, dense blocks of 6, 12, 24 and 16 bottlenecks, and compression 0.5:
 // 1,000,618 parameters for 3 channels and 10 classes with ReLU.
 //
-// Sites: trunk after the norm that opens each bottleneck or transition and after the last
-// norm: these read all features so far. The first one reads the stem (stage 0), the others
-// what dense block 1 to 4, with its transition, made. Branch inside a bottleneck; pooled.
+// Sites: trunk after the first norm of each bottleneck, after the norm of each transition and after
+// the last norm: these read all features so far. The first of them reads the stem (stage 0), the
+// others dense block 1 to 4 with its transition. Branch inside a bottleneck; pooled.
 #include <torch/torch.h>
 
 #include "qact/models/blocks.h"
@@ -23,11 +23,11 @@ constexpr int64_t kDenseStages = std::size(kBlocks);
 class Bottleneck : public Block {
  public:
   Bottleneck(int64_t in, int64_t stage, const NetworkOptions& options, const Sites& sites)
-      : bn1_(add(*this, "bn1", make_norm(options.norm, in))),
-        outer_(add(*this, "outer_activation", sites.trunk(in, stage))),
+      : bn1_(register_layer(*this, "bn1", make_norm(options.norm, in))),
+        outer_(register_layer(*this, "outer_activation", sites.trunk(in, stage))),
         conv1_(register_module("conv1", convolution(in, 4 * kGrowth, 1))),
-        bn2_(add(*this, "bn2", make_norm(options.norm, 4 * kGrowth))),
-        inner_(add(*this, "inner_activation", sites.branch(4 * kGrowth))),
+        bn2_(register_layer(*this, "bn2", make_norm(options.norm, 4 * kGrowth))),
+        inner_(register_layer(*this, "inner_activation", sites.branch(4 * kGrowth))),
         conv2_(register_module("conv2", convolution(4 * kGrowth, kGrowth, 3))) {}
 
   torch::Tensor forward(const torch::Tensor& x) override {
@@ -45,8 +45,8 @@ class Bottleneck : public Block {
 class Transition : public Block {
  public:
   Transition(int64_t in, int64_t stage, const NetworkOptions& options, const Sites& sites)
-      : bn_(add(*this, "bn", make_norm(options.norm, in))),
-        activation_(add(*this, "activation", sites.trunk(in, stage))),
+      : bn_(register_layer(*this, "bn", make_norm(options.norm, in))),
+        activation_(register_layer(*this, "activation", sites.trunk(in, stage))),
         conv_(register_module("conv", convolution(in, in / 2, 1))) {}
 
   torch::Tensor forward(const torch::Tensor& x) override {
@@ -78,9 +78,9 @@ class DenseNet : public Network {
                           std::make_shared<Transition>(width, stage, options, sites)));
       width /= 2;
     }
-    bn_ = add(*this, "bn", make_norm(options.norm, width));
-    last_ = add(*this, "last_activation", sites.trunk(width, kDenseStages));
-    pooled_ = add(*this, "pooled_activation", sites.pooled(width));
+    bn_ = register_layer(*this, "bn", make_norm(options.norm, width));
+    last_ = register_layer(*this, "last_activation", sites.trunk(width, kDenseStages));
+    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(width));
     set_head("linear", width);
   }
 
@@ -88,7 +88,7 @@ class DenseNet : public Network {
   torch::Tensor embed(const torch::Tensor& images) override {
     torch::Tensor x = conv1_(images);
     for (size_t i = 0; i < dense_.size(); ++i) {
-      x = dense_[i]->forward(x, recomputes());
+      x = dense_[i]->forward(x, checkpoints_activations());
       if (i < transitions_.size()) x = transitions_[i]->forward(x);
     }
     return pooled_.forward(last_.forward(bn_.forward(x)).mean({2, 3}));

@@ -9,14 +9,16 @@ namespace qact::models {
 
 using torch::nn::AnyModule;
 
-AnyModule add(torch::nn::Module& parent, const std::string& name, AnyModule layer) {
+AnyModule register_layer(torch::nn::Module& parent, const std::string& name, AnyModule layer) {
   parent.register_module(name, layer.ptr());
   return layer;
 }
 
-torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t side, int64_t stride) {
-  return torch::nn::Conv2d(
-      torch::nn::Conv2dOptions(in, out, side).stride(stride).padding(side / 2).bias(false));
+torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel_size, int64_t stride) {
+  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel_size)
+                               .stride(stride)
+                               .padding(kernel_size / 2)
+                               .bias(false));
 }
 
 AnyModule make_norm(const std::string& name, int64_t channels) {

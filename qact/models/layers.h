@@ -1,4 +1,4 @@
-// What several networks are made of.
+// Layers that several networks have.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -9,17 +9,18 @@
 
 namespace qact::models {
 
-// A layer of a type unknown here, registered in `parent`.
-torch::nn::AnyModule add(torch::nn::Module& parent, const std::string& name,
-                         torch::nn::AnyModule layer);
+// Registers a layer of any type in `parent`, and returns it.
+torch::nn::AnyModule register_layer(torch::nn::Module& parent, const std::string& name,
+                                    torch::nn::AnyModule layer);
 
-// A square convolution without bias; a side of 3 is padded to keep the size.
-torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t side, int64_t stride = 1);
+// A convolution of a square kernel, without bias, padded so that stride 1 keeps the image size.
+torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel_size, int64_t stride = 1);
 
-// The norm of NetworkOptions by name.
+// The norm that NetworkOptions names.
 torch::nn::AnyModule make_norm(const std::string& name, int64_t channels);
 
-// Draws the weights of all convolutions inside from N(0, 2 / (side^2 out)).
+// Draws the weights of all convolutions inside from N(0, 2 / (kernel_size^2 out)): Kaiming's, by
+// fan-out.
 void initialise_convolutions(torch::nn::Module& network);
 
 }  // namespace qact::models

@@ -1,11 +1,11 @@
-// LeNet, overparametrised and with BatchNorm: 5x5 convolutions of 32 and 64 channels, each
-// pooled by 2, then linear layers of 512 and 256 (the classic has 6, 16, 120 and 84). A norm
-// follows each, unless the activation norms its input itself. 712,522 parameters for 1x28x28
-// and 10 classes with ReLU, as many with QAct and two more per channel of a site.
+// LeNet, wider than the original and with BatchNorm: 5x5 convolutions of 32 and 64 channels, each
+// pooled by 2, then linear layers of 512 and 256 (the original has 6, 16, 120 and 84). A norm
+// follows each, unless the activation normalises its input itself. 712,522 parameters for 1x28x28
+// and 10 classes with ReLU; QAct has two more per channel of a site.
 //
-// Sites: trunk after each norm: the first convolution's (stage 0), the second's, and the two
-// linear layers' (stages 1 to 3). No branches and nothing pooled, so `all` is `reference`:
-// the embedding is the last site's output.
+// Sites: trunk after the first convolution (stage 0), the second one and the two linear layers
+// (stages 1 to 3). No branches and nothing pooled, so `all` equals `reference`. The embedding is
+// the last site's output.
 #include <torch/torch.h>
 
 #include "qact/models/layers.h"
@@ -53,9 +53,10 @@ class LeNet : public Network {
     const size_t i = norms_.size();
     const AnyModule activation = sites.trunk(channels, i);
     const bool normed = nn::norms_input(activation);
-    norms_.push_back(normed ? AnyModule(torch::nn::Identity())
-                            : add(*this, next("bn", i), make_norm(options().norm, channels)));
-    activations_.push_back(add(*this, next("activation", i), activation));
+    norms_.push_back(
+        normed ? AnyModule(torch::nn::Identity())
+               : register_layer(*this, next("bn", i), make_norm(options().norm, channels)));
+    activations_.push_back(register_layer(*this, next("activation", i), activation));
   }
 
   torch::Tensor embed(const torch::Tensor& images) override {

@@ -2,7 +2,7 @@
 // norm. 2,106,890 parameters for 3x32x32 and 10 classes with ReLU.
 //
 // Sites: trunk after each norm, the first one the stem (stage 0), the others stages 1 and 2.
-// No branches and nothing pooled, so `all` is `reference`: the embedding is the last site's
+// No branches and nothing pooled, so `all` equals `reference`. The embedding is the last site's
 // output.
 #include <torch/torch.h>
 
@@ -23,8 +23,8 @@ class Mlp : public Network {
     for (int64_t i = 0; i < kHidden; ++i) {
       const std::string number = std::to_string(i + 1);
       hidden_.push_back({register_module("fc" + number, torch::nn::Linear(in, kWidth)),
-                         add(*this, "bn" + number, make_norm(options.norm, kWidth)),
-                         add(*this, "activation" + number, sites.trunk(kWidth, i))});
+                         register_layer(*this, "bn" + number, make_norm(options.norm, kWidth)),
+                         register_layer(*this, "activation" + number, sites.trunk(kWidth, i))});
       in = kWidth;
     }
     set_head("fc" + std::to_string(kHidden + 1), in);

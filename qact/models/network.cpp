@@ -60,7 +60,7 @@ void Network::checkpoint_activations() {
   TORCH_CHECK(
       std::any_of(all.begin(), all.end(), [](const auto& m) { return m->template as<Stage>(); }),
       "[models] expected a network of blocks to checkpoint activations, got one without");
-  recomputes_ = true;
+  checkpoints_activations_ = true;
 }
 
 void Network::use_channels_last() {

@@ -1,4 +1,4 @@
-// The networks, by name. One file each; models.cpp has the table.
+// The networks, by name. Each has a file of its own; network.cpp has the table of them.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -15,13 +15,13 @@ struct NetworkOptions {
   int64_t channels = 3;     // of the images
   int64_t image_size = 32;  // their height and width
   std::string activation = "relu";
-  std::string placement = "reference";  // where it goes: see placement.h
-  int64_t early_stages = 1;             // K of the placement `early`
+  std::string placement = "reference";  // of the activation: see placement.h
+  int64_t early_stages = 1;             // K of the placement "early"
   std::string norm = "batch";           // or "group": GroupNorm of 8 groups
 };
 
 struct NetworkOutput {
-  torch::Tensor embedding;  // (B, features): what the last linear layer reads
+  torch::Tensor embedding;  // (B, features), the input of the last linear layer
   torch::Tensor logits;     // (B, classes)
 };
 
@@ -30,11 +30,11 @@ class Network : public torch::nn::Module {
   // images (B, channels, image_size, image_size)
   NetworkOutput forward(const torch::Tensor& images);
 
-  // Blocks are computed again in the backward pass instead of being kept for it: the same
-  // gradients in less memory. Throws, where there are no blocks.
+  // From now on the forward pass of each block runs again in the backward pass: the same
+  // gradients in less memory (activation_checkpointing.h). Throws for a network without blocks.
   void checkpoint_activations();
 
-  // Kernels and images in the layout that GPUs are fastest with, from now on.
+  // From now on kernels and images are in the layout channels-last, the fastest on GPUs.
   void use_channels_last();
 
   int64_t features() const { return head_->options.in_features(); }
@@ -43,21 +43,21 @@ class Network : public torch::nn::Module {
  protected:
   explicit Network(NetworkOptions options) : options_(std::move(options)) {}
 
-  bool recomputes() const { return recomputes_; }
+  bool checkpoints_activations() const { return checkpoints_activations_; }
 
-  // The last linear layer; its name is the usual Python version's.
+  // Makes the last linear layer. Its name is the one that the usual Python version gives it.
   void set_head(const std::string& name, int64_t features);
 
  private:
   virtual torch::Tensor embed(const torch::Tensor& images) = 0;
 
   NetworkOptions options_;
-  bool recomputes_ = false;
+  bool checkpoints_activations_ = false;
   bool channels_last_ = false;
   torch::nn::Linear head_{nullptr};
 };
 
-// Throws for unknown names and for options that the network cannot have. Weights are drawn
+// Throws for an unknown name and for options that the network does not support. Weights are drawn
 // from torch's default generator.
 std::shared_ptr<Network> make(const std::string& name, const NetworkOptions& options);
 

@@ -1,16 +1,17 @@
-// Where the activation under test goes. A network has three kinds of sites:
+// Which activations of a network are the one under test. An activation's site is of three kinds:
 //
-//   trunk   on what the next block reads: the stem, the residual sums, each layer of a network
-//           without blocks. It belongs to the stage that made what it reads; the stem is stage 0
-//   branch  inside a block, on what only that block reads
-//   pooled  on the pooled features, where a network pools them
+//   trunk   its output is what the next block reads: after the stem, after the residual sums, and
+//           after each layer of a network without blocks. It belongs to the stage that made its
+//           input; the stem is stage 0
+//   branch  inside a block: only that block reads its output
+//   pooled  on the pooled features, in networks that pool them
 //
 //   placement   trunk              branch   pooled
-//   reference   all                -        yes      as the reference code has its ResNet18
+//   reference   all                -        yes      as the paper's code has in ResNet18
 //   early       stages 0 to K      -        -
 //   all         all                all      yes
 //
-// All other sites have ReLU. Each network's file says which of its sites are which.
+// All other sites have ReLU. The comment at the top of each network's file lists its sites.
 #pragma once
 
 #include <torch/nn/modules/container/any.h>
@@ -22,9 +23,10 @@
 
 namespace qact::models {
 
+// Makes the activation for each site of a network.
 class Sites {
  public:
-  // `stages` of the network beside the stem: the most that early_stages can be.
+  // `stages`: how many the network has beside the stem, the largest early_stages.
   Sites(const NetworkOptions& options, int64_t stages);
 
   torch::nn::AnyModule trunk(int64_t channels, int64_t stage) const;

@@ -18,11 +18,11 @@ class PreactivationBlock : public Block {
                      bool convolved_shortcut, const NetworkOptions& options, const Sites& sites)
       : stride_(stride),
         padding_(out - in),
-        bn1_(add(*this, "bn1", make_norm(options.norm, in))),
-        outer_(add(*this, "outer_activation", sites.trunk(in, stage))),
+        bn1_(register_layer(*this, "bn1", make_norm(options.norm, in))),
+        outer_(register_layer(*this, "outer_activation", sites.trunk(in, stage))),
         conv1_(register_module("conv1", convolution(in, out, 3, stride))),
-        bn2_(add(*this, "bn2", make_norm(options.norm, out))),
-        inner_(add(*this, "inner_activation", sites.branch(out))),
+        bn2_(register_layer(*this, "bn2", make_norm(options.norm, out))),
+        inner_(register_layer(*this, "inner_activation", sites.branch(out))),
         conv2_(register_module("conv2", convolution(out, out, 3))) {
     if (convolved_shortcut && in != out) {
       shortcut_ = register_module("convShortcut", convolution(in, out, 1, stride));
@@ -32,11 +32,11 @@ class PreactivationBlock : public Block {
   torch::Tensor forward(const torch::Tensor& x) override {
     const torch::Tensor activated = outer_.forward(bn1_.forward(x));
     const torch::Tensor y = inner_.forward(bn2_.forward(conv1_(activated)));
-    return conv2_(y) + carry_on(x, activated);
+    return conv2_(y) + shortcut(x, activated);
   }
 
  private:
-  torch::Tensor carry_on(const torch::Tensor& x, const torch::Tensor& activated) {
+  torch::Tensor shortcut(const torch::Tensor& x, const torch::Tensor& activated) {
     if (!shortcut_.is_empty()) return shortcut_(activated);
     if (padding_ == 0 && stride_ == 1) return x;
     return torch::constant_pad_nd(torch::avg_pool2d(x, stride_), {0, 0, 0, 0, 0, padding_});
@@ -52,43 +52,44 @@ class PreactivationBlock : public Block {
 
 class Preactivation : public Network {
  public:
-  Preactivation(const PreactivationPlan& plan, const NetworkOptions& options, const Sites& sites)
+  Preactivation(const PreactivationArchitecture& architecture, const NetworkOptions& options,
+                const Sites& sites)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, kStem, 3))) {
     int64_t in = kStem;
     for (int64_t stage = 1; stage <= kWideStages; ++stage) {
-      const int64_t out = plan.width * (int64_t{8} << stage);
+      const int64_t out = architecture.width * (int64_t{8} << stage);
       const auto blocks = stages_.emplace_back(std::make_shared<Stage>());
-      for (int64_t i = 0; i < plan.blocks; ++i) {
+      for (int64_t i = 0; i < architecture.blocks; ++i) {
         const bool first = i == 0;
         blocks->append(std::make_shared<PreactivationBlock>(
             first ? in : out, out, first && stage > 1 ? 2 : 1, first ? stage - 1 : stage,
-            plan.convolved_shortcut, options, sites));
+            architecture.convolved_shortcut, options, sites));
       }
-      register_stage(plan, plan.stage + std::to_string(stage), blocks);
+      register_stage(architecture, architecture.stage + std::to_string(stage), blocks);
       in = out;
     }
-    norm_ = add(*this, plan.last_norm, make_norm(options.norm, in));
-    last_ = add(*this, "last_activation", sites.trunk(in, kWideStages));
-    pooled_ = add(*this, "pooled_activation", sites.pooled(in));
+    norm_ = register_layer(*this, architecture.last_norm, make_norm(options.norm, in));
+    last_ = register_layer(*this, "last_activation", sites.trunk(in, kWideStages));
+    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(in));
     set_head("fc", in);
     initialise_convolutions(*this);
   }
 
  private:
-  void register_stage(const PreactivationPlan& plan, const std::string& name,
+  void register_stage(const PreactivationArchitecture& architecture, const std::string& name,
                       const std::shared_ptr<Stage>& blocks) {
-    if (plan.blocks_inside.empty()) {
+    if (architecture.blocks_inside.empty()) {
       register_module(name, blocks);
     } else {
       const auto outer = register_module(name, std::make_shared<torch::nn::Module>());
-      outer->register_module(plan.blocks_inside, blocks);
+      outer->register_module(architecture.blocks_inside, blocks);
     }
   }
 
   torch::Tensor embed(const torch::Tensor& images) override {
     torch::Tensor x = conv1_(images);
-    for (const auto& stage : stages_) x = stage->forward(x, recomputes());
+    for (const auto& stage : stages_) x = stage->forward(x, checkpoints_activations());
     return pooled_.forward(last_.forward(norm_.forward(x)).mean({2, 3}));
   }
 
@@ -99,9 +100,9 @@ class Preactivation : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan,
+std::shared_ptr<Network> make_preactivation(const PreactivationArchitecture& architecture,
                                             const NetworkOptions& options) {
-  return std::make_shared<Preactivation>(plan, options, Sites(options, kWideStages));
+  return std::make_shared<Preactivation>(architecture, options, Sites(options, kWideStages));
 }
 
 }  // namespace qact::models

@@ -1,8 +1,9 @@
-// Residual networks whose blocks open with norm and activation: the sum is left untouched.
+// Residual networks of pre-activation blocks: norm and activation come before each convolution,
+// and nothing follows the residual sum.
 //
-// Sites: trunk after the norm that opens a block and after the last norm. The first one reads
-// the stem (stage 0), the others a residual sum, of the stage that made it (1 to 3). Branch
-// between the two convolutions of a block; pooled.
+// Sites: trunk after the first norm of each block and after the last norm. The first of them reads
+// the stem (stage 0), the others the residual sum of a stage (1 to 3). Branch between the two
+// convolutions of a block; pooled.
 #pragma once
 
 #include "qact/models/layers.h"
@@ -11,17 +12,17 @@
 
 namespace qact::models {
 
-struct PreactivationPlan {
+struct PreactivationArchitecture {
   int64_t blocks;  // in each of the three stages
   int64_t width;   // channels 16 w, 32 w and 64 w; the stem has 16
-  // How a block that changes the shape carries its input on: by a 1x1 convolution of the
-  // activated input, or without weights, by pooling the input and padding it with zeros.
+  // The shortcut of a block that changes the shape: a 1x1 convolution of the activated input; or,
+  // without weights, the input average-pooled and its channels padded with zeros.
   bool convolved_shortcut;
-  // Names in the usual Python versions.
+  // Names of modules in the usual Python versions.
   std::string stage, blocks_inside, last_norm;
 };
 
-std::shared_ptr<Network> make_preactivation(const PreactivationPlan& plan,
+std::shared_ptr<Network> make_preactivation(const PreactivationArchitecture& architecture,
                                             const NetworkOptions& options);
 
 }  // namespace qact::models

@@ -1,15 +1,15 @@
-// ResNet18 in the layout for small images: a stem of 3x3 without pooling, four stages of two
-// basic blocks. 11,173,962 parameters for 3 channels and 10 classes with ReLU.
+// ResNet18 for small images: a 3x3 stem without pooling, four stages of two basic blocks.
+// 11,173,962 parameters for 3 channels and 10 classes with ReLU.
 //
 // Sites: trunk after the stem's norm (stage 0) and after each residual sum (stages 1 to 4);
 // branch between the two convolutions of a block; pooled.
 #include <torch/torch.h>
 
+#include "qact/models/activation_checkpointing.h"
 #include "qact/models/blocks.h"
 #include "qact/models/layers.h"
 #include "qact/models/network.h"
 #include "qact/models/placement.h"
-#include "qact/models/recompute.h"
 
 namespace qact::models {
 namespace {
@@ -23,12 +23,12 @@ class BasicBlock : public Block {
   BasicBlock(int64_t in, int64_t out, int64_t stride, int64_t stage, const NetworkOptions& options,
              const Sites& sites)
       : conv1_(register_module("conv1", convolution(in, out, 3, stride))),
-        bn1_(add(*this, "bn1", make_norm(options.norm, out))),
-        inner_(add(*this, "inner_activation", sites.branch(out))),
+        bn1_(register_layer(*this, "bn1", make_norm(options.norm, out))),
+        inner_(register_layer(*this, "inner_activation", sites.branch(out))),
         conv2_(register_module("conv2", convolution(out, out, 3))),
-        bn2_(add(*this, "bn2", make_norm(options.norm, out))),
+        bn2_(register_layer(*this, "bn2", make_norm(options.norm, out))),
         shortcut_(register_module("shortcut", torch::nn::Sequential())),
-        outer_(add(*this, "outer_activation", sites.trunk(out, stage))) {
+        outer_(register_layer(*this, "outer_activation", sites.trunk(out, stage))) {
     if (stride != 1 || in != out) {
       shortcut_->push_back(convolution(in, out, 1, stride));
       shortcut_->push_back(make_norm(options.norm, out));
@@ -55,8 +55,8 @@ class ResNet18 : public Network {
   ResNet18(const NetworkOptions& options, const Sites& sites)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, 64, 3))),
-        bn1_(add(*this, "bn1", make_norm(options.norm, 64))),
-        stem_(add(*this, "stem_activation", sites.trunk(64, 0))) {
+        bn1_(register_layer(*this, "bn1", make_norm(options.norm, 64))),
+        stem_(register_layer(*this, "stem_activation", sites.trunk(64, 0))) {
     int64_t in = 64;
     for (int64_t stage = 1; stage <= kResnetStages; ++stage) {
       const int64_t out = int64_t{32} << stage;
@@ -67,18 +67,19 @@ class ResNet18 : public Network {
       layer->append(std::make_shared<BasicBlock>(out, out, 1, stage, options, sites));
       in = out;
     }
-    pooled_ = add(*this, "pooled_activation", sites.pooled(in));
+    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(in));
     set_head("linear", in);
   }
 
  private:
   torch::Tensor embed(const torch::Tensor& images) override {
-    // The stem's activations are as large as those of a block.
+    // The stem's activations are as large as a block's, so it is a segment of its own.
     const auto stem = [this](const torch::Tensor& x) {
       return stem_.forward(bn1_.forward(conv1_(x)));
     };
-    torch::Tensor x = recomputes() ? recomputed(stem, stem_buffers(), images) : stem(images);
-    for (const auto& layer : layers_) x = layer->forward(x, recomputes());
+    torch::Tensor x =
+        checkpoints_activations() ? checkpoint(stem, stem_buffers(), images) : stem(images);
+    for (const auto& layer : layers_) x = layer->forward(x, checkpoints_activations());
     return pooled_.forward(x.mean({2, 3}));
   }
 

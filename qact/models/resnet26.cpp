@@ -1,6 +1,6 @@
-// ResNet26, the network of test-time training: three stages of four blocks that open with norm
-// and activation, 16, 32 and 64 channels, shortcuts without weights. 366,938 parameters for 3
-// channels and 10 classes with ReLU. Its authors' main results have the norm "group".
+// ResNet26, the network of the paper on test-time training: three stages of four pre-activation
+// blocks, 16, 32 and 64 channels, shortcuts without weights. 366,938 parameters for 3 channels and
+// 10 classes with ReLU. That paper's main results have the norm "group".
 //
 // Sites: see preactivation.h.
 #include "qact/models/preactivation.h"

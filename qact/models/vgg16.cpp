@@ -1,10 +1,10 @@
 // VGG16 with BatchNorm and one linear layer on 512 pooled features: 14,728,266 parameters for
-// 3 channels and 10 classes with ReLU. Sizes that do not halve are rounded up, so that 28x28
-// survives the five poolings; what is left is averaged.
+// 3 channels and 10 classes with ReLU. Pooling rounds odd sizes up, so that 28x28 survives all
+// five; a global average follows.
 //
-// Sites: trunk after each of the 13 norms, the first one the stem (stage 0), the others in
-// the stage (1 to 5) whose pooling they come before; no branches, so `all` is `reference`;
-// pooled.
+// Sites: trunk after each of the 13 norms. The first is the stem (stage 0), the others belong to
+// the stage (1 to 5) that ends with the next pooling. Pooled. No branches, so `all` equals
+// `reference`.
 #include <torch/torch.h>
 
 #include "qact/models/layers.h"
@@ -37,7 +37,7 @@ class Vgg16 : public Network {
       features_->push_back(torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).ceil_mode(true)));
       ++stage;
     }
-    pooled_ = add(*this, "pooled_activation", sites.pooled(in));
+    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(in));
     set_head("classifier", in);
   }
 

@@ -1,6 +1,5 @@
-// WRN-40-4, a wide residual network: three stages of six blocks that open with norm and
-// activation, 64, 128 and 256 channels. 8,949,210 parameters for 3 channels and 10 classes with
-// ReLU.
+// WRN-40-4, a wide residual network: three stages of six pre-activation blocks, 64, 128 and 256
+// channels. 8,949,210 parameters for 3 channels and 10 classes with ReLU.
 //
 // Sites: see preactivation.h.
 #include "qact/models/preactivation.h"

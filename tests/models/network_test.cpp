@@ -1,7 +1,8 @@
+#include "qact/models/network.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "qact/models/network.h"
 #include "qact/nn/activation.h"
 #include "qact/nn/quantile_activation.h"
 

@@ -1,4 +1,4 @@
-#include "qact/models/recompute.h"
+#include "qact/models/activation_checkpointing.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -31,8 +31,8 @@ Trained train(const std::string& name, const NetworkOptions& options, bool check
   return result;
 }
 
-// The oracle keeps all activations.
-TEST(Recompute, GradientsAndBuffersAreTheSameBitForBit) {
+// Against the same network without checkpointing.
+TEST(ActivationCheckpointing, GradientsAndBuffersAreTheSameBitForBit) {
   const struct {
     const char *name, *activation, *placement;
     bool mixed;
@@ -44,39 +44,39 @@ TEST(Recompute, GradientsAndBuffersAreTheSameBitForBit) {
     SCOPED_TRACE(std::string(each.name) + " " + each.activation);
     const NetworkOptions options{
         .image_size = 16, .activation = each.activation, .placement = each.placement};
-    const Trained kept = train(each.name, options, false, each.mixed);
-    const Trained again = train(each.name, options, true, each.mixed);
-    EXPECT_TRUE(torch::equal(kept.loss, again.loss));
-    const auto parameters = again.network->named_parameters();
-    for (const auto& item : kept.network->named_parameters()) {
+    const Trained expected = train(each.name, options, false, each.mixed);
+    const Trained found = train(each.name, options, true, each.mixed);
+    EXPECT_TRUE(torch::equal(expected.loss, found.loss));
+    const auto parameters = found.network->named_parameters();
+    for (const auto& item : expected.network->named_parameters()) {
       ASSERT_TRUE(item.value().grad().defined()) << item.key();
       EXPECT_TRUE(torch::equal(item.value().grad(), parameters[item.key()].grad())) << item.key();
     }
-    const auto buffers = again.network->named_buffers();
-    for (const auto& item : kept.network->named_buffers()) {
+    const auto buffers = found.network->named_buffers();
+    for (const auto& item : expected.network->named_buffers()) {
       EXPECT_TRUE(torch::equal(item.value(), buffers[item.key()])) << item.key();
     }
   }
 }
 
-TEST(Recompute, KeepsTheInputAlone) {
+TEST(ActivationCheckpointing, RunsTheSegmentAgainInTheBackwardPass) {
   int calls = 0;
-  const auto part = [&](const torch::Tensor& x) {
+  const auto segment = [&](const torch::Tensor& x) {
     ++calls;
     return x.sin().exp();
   };
   const torch::Tensor x = torch::randn({5}, torch::requires_grad());
-  const torch::Tensor y = recomputed(part, {}, x);
+  const torch::Tensor y = checkpoint(segment, {}, x);
   EXPECT_EQ(calls, 1);
   y.sum().backward();
   EXPECT_EQ(calls, 2);
   EXPECT_TRUE(torch::allclose(x.grad(), (x.cos() * x.sin().exp()).detach()));
   const torch::NoGradGuard no_grad;
-  recomputed(part, {}, x);
+  checkpoint(segment, {}, x);
   EXPECT_EQ(calls, 3);
 }
 
-TEST(Recompute, NeedsBlocks) {
+TEST(ActivationCheckpointing, NeedsBlocks) {
   for (const std::string& name : names()) {
     const auto network = make(name, {});
     const bool blocks = name != "lenet" && name != "mlp" && name != "vgg16";
