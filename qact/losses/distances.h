@@ -5,8 +5,8 @@
 
 namespace qact::losses {
 
-// (B, B), on the embedding's device, without gradient, and by differences: the shortcut over
-// products of embeddings loses what is small, which is what counts here.
+// (B, B), on the embedding's device, without gradient. From differences of embeddings: the faster
+// way by matrix products cancels where distances are small, and the small ones count here.
 at::Tensor pairwise_distances(const at::Tensor& embedding);
 
 }  // namespace qact::losses

@@ -12,32 +12,32 @@ namespace {
 struct Entry {
   const char* name;
   bool balanced;
-  at::Tensor (*value)(const LossInput& batch, const LossOptions& options, base::Random& random);
+  at::Tensor (*value)(const LossInput& input, const LossOptions& options, base::Random& random);
 };
 
 const Entry kLosses[] = {
     {"cross-entropy", false,
-     [](const LossInput& batch, const LossOptions&, base::Random&) {
-       return at::cross_entropy_loss(batch.logits, batch.labels);
+     [](const LossInput& input, const LossOptions&, base::Random&) {
+       return at::cross_entropy_loss(input.logits, input.labels);
      }},
     {"triplet", true,
-     [](const LossInput& batch, const LossOptions& options, base::Random& random) {
-       return random_triplet(batch.embedding, batch.labels, options.margin, random);
+     [](const LossInput& input, const LossOptions& options, base::Random& random) {
+       return random_triplet(input.embedding, input.labels, options.margin, random);
      }},
     {"triplet-hard", true,
-     [](const LossInput& batch, const LossOptions& options, base::Random&) {
-       return hard_triplet(batch.embedding, batch.labels, options.margin);
+     [](const LossInput& input, const LossOptions& options, base::Random&) {
+       return hard_triplet(input.embedding, input.labels, options.margin);
      }},
     {"watershed", true,
-     [](const LossInput& batch, const LossOptions& options, base::Random& random) {
-       return watershed(batch.embedding, batch.labels, options.seeds, random);
+     [](const LossInput& input, const LossOptions& options, base::Random& random) {
+       return watershed(input.embedding, input.labels, options.seeds, random);
      }},
 };
 
-void check(const LossInput& batch, const char* name) {
-  const at::Tensor& e = batch.embedding;
-  const at::Tensor& z = batch.logits;
-  const at::Tensor& y = batch.labels;
+void check(const LossInput& input, const char* name) {
+  const at::Tensor& e = input.embedding;
+  const at::Tensor& z = input.logits;
+  const at::Tensor& y = input.labels;
   TORCH_CHECK(e.dim() == 2 && z.dim() == 2 && y.dim() == 1 && y.scalar_type() == at::kLong &&
                   y.size(0) > 0 && e.size(0) == y.size(0) && z.size(0) == y.size(0),
               "[", name, "] expected embeddings (B,F), logits (B,K) and int64 labels (B), got ",
@@ -56,10 +56,10 @@ Loss make(const std::string& name, const LossOptions& options) {
   std::string known;
   for (const Entry& entry : kLosses) {
     if (name == entry.name) {
-      return {[entry, options](const LossInput& batch, base::Random& random) {
-                check(batch, entry.name);
+      return {[entry, options](const LossInput& input, base::Random& random) {
+                check(input, entry.name);
                 return entry.value(
-                    {at_least_float(batch.embedding), at_least_float(batch.logits), batch.labels},
+                    {at_least_float(input.embedding), at_least_float(input.logits), input.labels},
                     options, random);
               },
               entry.balanced};

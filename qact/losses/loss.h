@@ -1,4 +1,4 @@
-// The losses, by name. One file each; losses.cpp has the table.
+// The losses, by name. loss.cpp has the table of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,14 +23,13 @@ struct LossOptions {
 };
 
 struct Loss {
-  // A scalar to differentiate, in float or double. What is random comes from `random` alone.
-  std::function<at::Tensor(const LossInput& batch, base::Random& random)> value;
-  // Compares samples of the batch with each other, so every class in it needs several.
+  // A scalar to differentiate, in float or double. `random` is the only source of random numbers.
+  std::function<at::Tensor(const LossInput& input, base::Random& random)> value;
+  // Compares samples of a batch with each other: needs class-balanced batches (balanced_order.h).
   bool balanced;
 };
 
-// cross-entropy, triplet, triplet-hard or watershed. Throws for any other name, listing those
-// that exist.
+// cross-entropy, triplet, triplet-hard or watershed. Throws for any other name.
 Loss make(const std::string& name, const LossOptions& options = {});
 
 std::vector<std::string> names();

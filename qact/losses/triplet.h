@@ -1,5 +1,5 @@
-// Triplet losses: a sample should be nearer to one of its class than to one of another, by a
-// margin. mean over anchors of max(0, |a - p| - |a - n| + margin).
+// Triplet losses: the mean over anchors a of max(0, |a - p| - |a - n| + margin), with a positive p
+// of the anchor's class and a negative n of another class.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,14 +8,14 @@
 
 namespace qact::losses {
 
-// Anchors are all samples for which the batch holds another of their class and one of another
-// class. Where there is none the loss is 0.
+// The anchors are all samples for which the batch has a positive and a negative. Without any, the
+// loss is 0.
 
-// Both partners drawn uniformly. Reads the labels on the CPU.
+// Positive and negative are drawn uniformly. Reads the labels on the CPU.
 at::Tensor random_triplet(const at::Tensor& embedding, const at::Tensor& labels, double margin,
                           base::Random& random);
 
-// The farthest of the same class, the nearest of the others.
+// Batch-hard: the farthest positive and the nearest negative.
 at::Tensor hard_triplet(const at::Tensor& embedding, const at::Tensor& labels, double margin);
 
 }  // namespace qact::losses

@@ -1,16 +1,15 @@
-// The watershed loss: cross-entropy over the distances to the nearest sample of each class
-// that a flood from a few seeds has labelled correctly.
+// The watershed loss: cross-entropy over the distances to the nearest sample of each class. Only
+// samples count that a flood from a few seeds has labelled correctly (watershed_labels.h).
 //
 //   loss = mean_i -log( exp(-d(i, y_i)) / sum_l exp(-d(i, l)) ),
 //   d(i, l) = |e_i - e_j|, j the nearest sample to i, never i itself, among those whose label
 //   and flooded label are both l.
 //
-// Classes without such a sample drop out of i's sum; where it is i's own, i drops out of the
-// mean. The gradient reaches e_i and e_j; who is nearest is a constant.
+// A class without such a sample is left out of i's sum. If i's own class has none, i is left out of
+// the mean. The gradient reaches e_i and e_j; the choice of j is constant.
 //
-// The flood is a loop of plain code on the CPU, so that every device gives the same labels. A
-// batch on another device has its distances computed there and copied once: one point of
-// synchronisation a batch.
+// The flood runs on the CPU, so that every device gives the same labels. On another device the
+// distances are computed there and copied once: one synchronisation a batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -28,13 +28,13 @@ std::vector<int64_t> draw_seeds(std::span<const int64_t> labels, int64_t seeds,
 
 namespace {
 
-// Lets u be the parent of the samples that it is nearer to than theirs; the least distance of
-// any sample to its parent, as the bits of a float >= 0, which are in its order. Loops without
-// branches, which the compiler makes vectors of.
-int32_t relax(const float* __restrict row, int32_t u, int32_t n, const float* __restrict gone,
+// Makes u the parent of each sample that is nearer to u than to its parent. Returns the least
+// distance of any sample to its parent, as bits: those of floats >= 0 are in the floats' order.
+// Loops without branches, so that the compiler vectorises them.
+int32_t relax(const float* __restrict row, int32_t u, int32_t n, const float* __restrict excluded,
               float* __restrict distance, int32_t* __restrict parent) {
   for (int32_t v = 0; v < n; ++v) {
-    const float now = row[v] + gone[v];
+    const float now = row[v] + excluded[v];
     const bool nearer = (now < distance[v]) | ((now == distance[v]) & (u < parent[v]));
     parent[v] = nearer ? u : parent[v];
     distance[v] = nearer ? now : distance[v];
@@ -54,22 +54,22 @@ std::vector<int64_t> flood(const Distances& distances, std::span<const int64_t> 
   std::vector<int64_t> flooded(n, kNone);
   if (seeds.empty()) return flooded;
   std::vector<int32_t> parent(n, static_cast<int32_t>(seeds[0]));
-  // To the parent, the nearest labelled sample. A labelled one is infinitely far from all.
-  std::vector<float> distance(n, kFar), gone(n, 0.0f);
+  // distance: to the parent, the nearest labelled sample. excluded: infinite for labelled samples.
+  std::vector<float> distance(n, kFar), excluded(n, 0.0f);
   // Labels u and returns the unlabelled sample that is now nearest to a labelled one.
-  const auto settle = [&](int32_t u, int64_t label) {
+  const auto label_sample = [&](int32_t u, int64_t label) {
     flooded[u] = label;
-    distance[u] = gone[u] = kFar;
+    distance[u] = excluded[u] = kFar;
     const float* row = distances.values + static_cast<int64_t>(u) * n;
-    const int32_t least = relax(row, u, n, gone.data(), distance.data(), parent.data());
+    const int32_t least = relax(row, u, n, excluded.data(), distance.data(), parent.data());
     for (int32_t v = 0; v < n; ++v) {
       if (std::bit_cast<int32_t>(distance[v]) == least && flooded[v] == kNone) return v;
     }
     return kNone;
   };
   int32_t next = kNone;
-  for (const int64_t seed : seeds) next = settle(static_cast<int32_t>(seed), labels[seed]);
-  while (next != kNone) next = settle(next, flooded[parent[next]]);
+  for (const int64_t seed : seeds) next = label_sample(static_cast<int32_t>(seed), labels[seed]);
+  while (next != kNone) next = label_sample(next, flooded[parent[next]]);
   return flooded;
 }
 

@@ -1,5 +1,5 @@
-// The discrete half of the watershed loss: which samples a flood from a few seeds labels
-// correctly, and which of those are nearest. Plain loops, O(n^2).
+// The discrete part of the watershed loss: which samples a flood from a few seeds labels correctly,
+// and which of these are nearest. Loops without torch, O(n^2).
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ struct Distances {
 std::vector<int64_t> draw_seeds(std::span<const int64_t> labels, int64_t seeds,
                                 base::Random& random);
 
-// Prim's algorithm from all seeds at once: the unlabelled sample nearest to any labelled one
-// takes that one's label, until all have one. Ties go to the smaller index, of the sample and
-// of its neighbour. The result is the seeded watershed cut: the minimum spanning forest rooted
-// at the seeds.
+// The label that the flood gives each sample. Prim's algorithm from all seeds at once: the
+// unlabelled sample nearest to any labelled one takes its label, until all have one. Ties go to the
+// smaller index, of the sample and of its neighbour. The result is the seeded watershed cut: the
+// minimum spanning forest rooted at the seeds.
 std::vector<int64_t> flood(const Distances& distances, std::span<const int64_t> labels,
                            std::span<const int64_t> seeds);
 
-// For each sample i and class c of `classes` (labels are positions in it: 0 to classes - 1) the
-// nearest j != i with flooded[j] == labels[j] == c, -1 where there is none; (n, classes) row by
-// row. Ties go to the smaller index.
+// For each sample i and each class c the nearest j != i with flooded[j] == labels[j] == c, -1 where
+// there is none; (n, classes), row by row. Labels are 0 to classes - 1. Ties go to the smaller
+// index.
 std::vector<int64_t> nearest_correct(const Distances& distances, std::span<const int64_t> labels,
                                      std::span<const int64_t> flooded, int64_t classes);
 

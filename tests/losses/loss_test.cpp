@@ -1,7 +1,7 @@
+#include "qact/losses/loss.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
-
-#include "qact/losses/loss.h"
 
 namespace qact::losses {
 namespace {
