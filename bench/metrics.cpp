@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 #include "qact/eval/scores.h"
 #include "qact/metrics/retrieval.h"
-#include "tests/metrics/plain_retrieval.h"
+#include "tests/metrics/reference_retrieval.h"
 
 namespace qact::bench {
 namespace {
@@ -32,7 +32,7 @@ void validate_retrieval(torch::Device device) {
   const torch::Tensor x = clouds(500, 64);
   const std::vector<int64_t> labels = labels_of(500);
   const double found = metrics::map_at_k(x.to(device), torch::tensor(labels), 100).map;
-  const double plain = metrics::plain_map(x, labels, 100).map;
+  const double plain = metrics::reference_map(x, labels, 100).map;
   if (std::abs(found - plain) > 1e-12) {
     throw std::runtime_error("[metrics] expected MAP@100 as in plain code, got another");
   }

@@ -3,7 +3,7 @@
 
 #include <torch/types.h>
 
-#include "qact/metrics/probabilities.h"
+#include "qact/metrics/predictions.h"
 #include "qact/results/row.h"
 
 namespace qact::eval {

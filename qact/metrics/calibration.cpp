@@ -8,40 +8,40 @@ namespace {
 
 constexpr int kBins = 15;
 
-// Confidences and whether each was right: the one-dimensional problem.
-struct Judged {
+// Confidences of a binary prediction, and whether each was correct.
+struct Outcomes {
   std::vector<double> confidence;
-  std::vector<bool> right;
+  std::vector<bool> correct;
 };
 
-Judged judge_class(const Predictions& p, int64_t k) {
-  Judged out;
+Outcomes class_outcomes(const Predictions& p, int64_t k) {
+  Outcomes out;
   for (int64_t i = 0; i < p.size(); ++i) {
     out.confidence.push_back(p.at(i, k));
-    out.right.push_back(p.labels[i] == k);
+    out.correct.push_back(p.labels[i] == k);
   }
   return out;
 }
 
-Judged judge_top(const Predictions& p) {
-  Judged out;
+Outcomes top_outcomes(const Predictions& p) {
+  Outcomes out;
   for (int64_t i = 0; i < p.size(); ++i) {
     const int64_t top = p.top(i);
     out.confidence.push_back(p.at(i, top));
-    out.right.push_back(p.labels[i] == top);
+    out.correct.push_back(p.labels[i] == top);
   }
   return out;
 }
 
-std::vector<double> sorted_values(const Judged& judged) {
-  std::vector<double> values = judged.confidence;
+std::vector<double> sorted_values(const Outcomes& outcomes) {
+  std::vector<double> values = outcomes.confidence;
   std::sort(values.begin(), values.end());
   return values;
 }
 
-// A bin ends, inclusively, half way between its last value and the next one's first.
-std::vector<double> equal_mass_ends(const Judged& judged) {
-  const std::vector<double> values = sorted_values(judged);
+// A bin ends half way between its last value and the first of the next bin; the end belongs to it.
+std::vector<double> equal_mass_ends(const Outcomes& outcomes) {
+  const std::vector<double> values = sorted_values(outcomes);
   const int64_t n = static_cast<int64_t>(values.size());
   std::vector<double> ends;
   int64_t stop = 0;
@@ -54,8 +54,8 @@ std::vector<double> equal_mass_ends(const Judged& judged) {
   return ends;
 }
 
-std::vector<double> per_value_ends(const Judged& judged) {
-  std::vector<double> values = sorted_values(judged);
+std::vector<double> per_value_ends(const Outcomes& outcomes) {
+  std::vector<double> values = sorted_values(outcomes);
   values.erase(std::unique(values.begin(), values.end()), values.end());
   std::vector<double> ends;
   for (size_t i = 0; i + 1 < values.size(); ++i) ends.push_back((values[i] + values[i + 1]) / 2);
@@ -63,47 +63,47 @@ std::vector<double> per_value_ends(const Judged& judged) {
   return ends;
 }
 
-double squared_error(const Judged& judged, const std::vector<double>& ends) {
+double squared_error(const Outcomes& outcomes, const std::vector<double>& ends) {
   struct Bin {
-    double count = 0, confidence = 0, right = 0;
+    double count = 0, confidence = 0, correct = 0;
   };
   std::vector<Bin> bins(ends.size());
-  for (size_t i = 0; i < judged.confidence.size(); ++i) {
-    const auto end = std::lower_bound(ends.begin(), ends.end(), judged.confidence[i]);
+  for (size_t i = 0; i < outcomes.confidence.size(); ++i) {
+    const auto end = std::lower_bound(ends.begin(), ends.end(), outcomes.confidence[i]);
     Bin& bin = bins[std::min<size_t>(end - ends.begin(), ends.size() - 1)];
     bin.count += 1;
-    bin.confidence += judged.confidence[i];
-    bin.right += judged.right[i];
+    bin.confidence += outcomes.confidence[i];
+    bin.correct += outcomes.correct[i];
   }
   double sum = 0;
   for (const Bin& bin : bins) {
     if (bin.count < 2) continue;
-    const double gap = (bin.confidence - bin.right) / bin.count, y = bin.right / bin.count;
+    const double gap = (bin.confidence - bin.correct) / bin.count, y = bin.correct / bin.count;
     sum += bin.count * (gap * gap - y * (1 - y) / (bin.count - 1));
   }
-  return std::max(0.0, sum / static_cast<double>(judged.confidence.size()));
+  return std::max(0.0, sum / static_cast<double>(outcomes.confidence.size()));
 }
 
-bool few_values(const Judged& judged) {
-  return per_value_ends(judged).size() < judged.confidence.size() / 4.0;
+bool few_values(const Outcomes& outcomes) {
+  return per_value_ends(outcomes).size() < outcomes.confidence.size() / 4.0;
 }
 
-double squared_error(const Judged& judged, bool per_value) {
-  return squared_error(judged, per_value ? per_value_ends(judged) : equal_mass_ends(judged));
+double squared_error(const Outcomes& outcomes, bool per_value) {
+  return squared_error(outcomes, per_value ? per_value_ends(outcomes) : equal_mass_ends(outcomes));
 }
 
-// Sums over each bin.
-void add_to(std::vector<ReliabilityBin>& out, const Judged& judged) {
+// Adds the outcomes to the sums of each bin.
+void add_to(std::vector<ReliabilityBin>& out, const Outcomes& outcomes) {
   const auto bins = static_cast<int>(out.size());
-  for (size_t i = 0; i < judged.confidence.size(); ++i) {
-    // Bins are closed above, as (0, 1/15]; 0 belongs to the first. A confidence is a float:
-    // 0.2f, a little above 1/5, belongs to the bin that ends there.
+  for (size_t i = 0; i < outcomes.confidence.size(); ++i) {
+    // Bins are closed above, as (0, 1/15]; 0 belongs to the first. Confidences are floats, so edges
+    // are too: 0.2f, a little above 1/5, belongs to the bin that ends there.
     int b = 0;
-    while (b + 1 < bins && judged.confidence[i] > static_cast<float>(b + 1) / bins) ++b;
+    while (b + 1 < bins && outcomes.confidence[i] > static_cast<float>(b + 1) / bins) ++b;
     ReliabilityBin& bin = out[b];
     bin.count += 1;
-    bin.confidence += judged.confidence[i];
-    bin.accuracy += judged.right[i];
+    bin.confidence += outcomes.confidence[i];
+    bin.accuracy += outcomes.correct[i];
   }
 }
 
@@ -123,33 +123,34 @@ double calibration_error_marginal(const Predictions& p, Binning binning) {
   if (p.size() == 0) return 0;
   bool per_value = binning != Binning::equal_mass;
   if (binning == Binning::as_library) {
-    for (int64_t k = 0; k < p.classes && per_value; ++k) per_value = few_values(judge_class(p, k));
+    for (int64_t k = 0; k < p.classes && per_value; ++k)
+      per_value = few_values(class_outcomes(p, k));
   }
   double sum = 0;
-  for (int64_t k = 0; k < p.classes; ++k) sum += squared_error(judge_class(p, k), per_value);
+  for (int64_t k = 0; k < p.classes; ++k) sum += squared_error(class_outcomes(p, k), per_value);
   return std::sqrt(sum / static_cast<double>(p.classes));
 }
 
 double calibration_error_top(const Predictions& p, Binning binning) {
   p.check("calibration_error_top");
   if (p.size() == 0) return 0;
-  const Judged judged = judge_top(p);
+  const Outcomes outcomes = top_outcomes(p);
   return std::sqrt(squared_error(
-      judged,
-      binning == Binning::per_value || (binning == Binning::as_library && few_values(judged))));
+      outcomes,
+      binning == Binning::per_value || (binning == Binning::as_library && few_values(outcomes))));
 }
 
 std::vector<ReliabilityBin> reliability(const Predictions& p, int bins) {
   p.check("reliability");
   std::vector<ReliabilityBin> sums(bins);
-  add_to(sums, judge_top(p));
+  add_to(sums, top_outcomes(p));
   return means(std::move(sums));
 }
 
 std::vector<ReliabilityBin> reliability_marginal(const Predictions& p, int bins) {
   p.check("reliability_marginal");
   std::vector<ReliabilityBin> sums(bins);
-  for (int64_t k = 0; k < p.classes; ++k) add_to(sums, judge_class(p, k));
+  for (int64_t k = 0; k < p.classes; ++k) add_to(sums, class_outcomes(p, k));
   return means(std::move(sums));
 }
 

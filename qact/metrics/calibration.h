@@ -1,35 +1,35 @@
-// Calibration error: how far stated probabilities lie from observed frequencies.
+// Calibration error: how far predicted probabilities lie from observed frequencies.
 //
-// Values are put into bins; a bin of n_b values with mean confidence c and frequency y has
-// the squared error (c - y)^2, less y (1 - y) / (n_b - 1), what chance alone would add.
+// Values are put into bins. A bin of n_b values with mean confidence c and frequency y has the
+// squared error (c - y)^2, minus its bias y (1 - y) / (n_b - 1), the part that sampling noise adds.
 // CE = sqrt(sum_b n_b / n * error_b), not below 0; a bin of one value counts 0.
 #pragma once
 
 #include <vector>
 
-#include "qact/metrics/probabilities.h"
+#include "qact/metrics/predictions.h"
 
 namespace qact::metrics {
 
 enum class Binning {
-  equal_mass,  // 15 bins of equal counts, the default for every method
+  equal_mass,  // 15 bins of equal counts, the default
   per_value,   // one bin for each value that occurs
   as_library,  // per_value where every class has fewer than n / 4 values, else equal_mass:
-               // what the public verified-calibration library does on its own
+               // the default of the verified-calibration library
 };
 
-// One class against the rest: sqrt(mean over classes of CE^2). 0 for no samples.
+// Of each class against the rest: sqrt(mean over classes of CE^2). 0 for no samples.
 double calibration_error_marginal(const Predictions& p, Binning binning = Binning::equal_mass);
 
-// The highest probability against whether that class was right.
+// Of the highest probability, against whether that class is correct.
 double calibration_error_top(const Predictions& p, Binning binning = Binning::equal_mass);
 
-// The plain expected calibration error of the highest probability: mean |c - y| over 15
-// bins of equal width.
+// The expected calibration error (ECE) of the highest probability: mean |c - y| over 15 bins of
+// equal width.
 double ece(const Predictions& p);
 
-// A reliability diagram's points in `bins` of equal width: of the highest probability, or
-// of every class's against the rest, all classes together.
+// The points of a reliability diagram with `bins` of equal width: of the highest probability, or of
+// each class against the rest, all classes pooled.
 struct ReliabilityBin {
   int64_t count = 0;
   double confidence = 0;  // means over the bin

@@ -16,11 +16,11 @@
 namespace qact::metrics {
 namespace {
 
-constexpr int64_t kSpare = 32;     // proposed beyond those wanted, at first
-constexpr int64_t kMore = 8;       // times as many for points that this leaves open
+constexpr int64_t kExtra = 32;     // candidates beyond k in the first search
+constexpr int64_t kMore = 8;       // times as many in each further search
 constexpr int64_t kQueries = 512;  // at a time
 
-// Eight sums side by side, which compilers turn into vectors; added in one order everywhere.
+// Eight partial sums, which compilers vectorise; always added in the same order.
 double squared_distance(const float* a, const float* b, int64_t d) {
   constexpr int64_t kSums = 8;
   double sums[kSums] = {};
@@ -38,12 +38,12 @@ double squared_distance(const float* a, const float* b, int64_t d) {
   return std::accumulate(sums, sums + kSums, 0.0);
 }
 
-// Embeddings and which of them are equal, bit for bit: a network that collapses has few that are
-// not, and each is looked for once.
+// Groups embeddings that are equal bit for bit, so that each is searched for once: a collapsed
+// network has few distinct ones.
 struct Distinct {
-  std::vector<int64_t> first;                 // of each distinct one
-  std::vector<std::vector<int64_t>> members;  // of each
-  std::vector<int64_t> of;                    // for each embedding, which distinct one it is
+  std::vector<int64_t> first;                 // index of the first embedding of each group
+  std::vector<std::vector<int64_t>> members;  // of each group
+  std::vector<int64_t> group_of;              // each embedding
 
   explicit Distinct(const at::Tensor& host) {
     const auto row_bytes = static_cast<size_t>(host.size(1)) * sizeof(float);
@@ -57,7 +57,7 @@ struct Distinct {
         members.emplace_back();
       }
       members[found->second].push_back(i);
-      of.push_back(found->second);
+      group_of.push_back(found->second);
     }
   }
 
@@ -65,10 +65,10 @@ struct Distinct {
 };
 
 // Squared distances from matrix products, in one precision, on the points' device.
-class Products {
+class ProductDistances {
  public:
-  // Centred, squares are small, and so are the rounding errors of their differences.
-  Products(const at::Tensor& points, at::ScalarType type)
+  // Centred points have small squares, whose differences have small rounding errors.
+  ProductDistances(const at::Tensor& points, at::ScalarType type)
       : points_(points.to(type) - points.to(type).mean(0)),
         squares_(points_.square().sum(1)),
         host_squares_(squares_.to(at::kDouble).cpu()),
@@ -76,10 +76,12 @@ class Products {
         smallest_(type == at::kFloat ? std::numeric_limits<float>::min()
                                      : std::numeric_limits<double>::min()) {}
 
-  // The points nearest to each query, (queries, count), in any order, and where they end, both
-  // on the CPU: |x|^2 - 2 q x, the squared distance less |q|^2.
-  std::pair<at::Tensor, at::Tensor> propose(std::span<const int64_t> queries, int64_t count) const {
-    const at::NoTF32Guard whole_floats;
+  // The `count` candidates nearest to each query, (queries, count), in any order, and the largest
+  // distance among them, both on the CPU. The distance here is |x|^2 - 2 q x, the squared one minus
+  // |q|^2.
+  std::pair<at::Tensor, at::Tensor> candidates(std::span<const int64_t> queries,
+                                               int64_t count) const {
+    const at::NoTF32Guard full_precision;
     const at::Tensor rows =
         at::tensor(at::ArrayRef<int64_t>(queries.data(), queries.size())).to(points_.device());
     const at::Tensor distances = at::addmm(squares_.unsqueeze(0), points_.index_select(0, rows),
@@ -88,10 +90,11 @@ class Products {
     return {found.cpu(), nearest.amax(1).to(at::kDouble).cpu()};
   }
 
-  // Whether all that was not proposed, from `end` on, is farther from the query than the squared
-  // distance `reach`. Sums of d products err by d units of the products' magnitudes, in any
-  // order; a point within reach has a norm of |q| + sqrt(reach) at most.
-  bool none_hidden(int64_t query, double reach, double end) const {
+  // Whether rounding cannot have hidden a neighbour: all points beyond `end`, the candidates'
+  // largest distance, are farther from the query than the squared distance `reach`. A sum of d
+  // products has an error of at most d units of the products' magnitudes, in any order; a point
+  // within reach has a norm of at most |q| + sqrt(reach).
+  bool complete(int64_t query, double reach, double end) const {
     const auto d = static_cast<double>(points_.size(1));
     const double square = host_squares_.const_data_ptr<double>()[query];
     const double norm = std::sqrt(square) + std::sqrt(reach);
@@ -104,8 +107,9 @@ class Products {
   const double unit_, smallest_;
 };
 
-// Matrix products propose neighbours, whose distances are computed again; what rounding might
-// have hidden is looked for in double precision, then among more, in the end among all.
+// Matrix products give candidates, whose distances are then computed exactly. Where rounding might
+// have hidden a neighbour, the search is repeated in double precision, then with more candidates,
+// in the end with all.
 class Search {
  public:
   Search(const at::Tensor& embeddings, int64_t k)
@@ -120,13 +124,13 @@ class Search {
   }
 
   std::vector<int64_t> run() {
-    std::vector<int64_t> open(distinct_.count());
-    std::iota(open.begin(), open.end(), 0);
-    int64_t proposals = k_ + 1 + kSpare;
-    open = settle(open, Products(points_, at::kFloat), proposals);
-    if (!open.empty()) {
-      const Products precise(points_, at::kDouble);
-      for (; !open.empty(); proposals *= kMore) open = settle(open, precise, proposals);
+    std::vector<int64_t> unresolved(distinct_.count());
+    std::iota(unresolved.begin(), unresolved.end(), 0);
+    int64_t count = k_ + 1 + kExtra;
+    unresolved = resolve(unresolved, ProductDistances(points_, at::kFloat), count);
+    if (!unresolved.empty()) {
+      const ProductDistances precise(points_, at::kDouble);
+      for (; !unresolved.empty(); count *= kMore) unresolved = resolve(unresolved, precise, count);
     }
     return without_themselves();
   }
@@ -134,40 +138,39 @@ class Search {
  private:
   using Candidate = std::pair<double, int64_t>;  // the squared distance and index of an embedding
 
-  // Returns the distinct points among `queries` that so many proposals leave open.
-  std::vector<int64_t> settle(const std::vector<int64_t>& queries, const Products& products,
-                              int64_t proposals) {
-    proposals = std::min(proposals, distinct_.count());
-    std::vector<int64_t> open;
+  // Returns the queries that `count` candidates leave unresolved.
+  std::vector<int64_t> resolve(const std::vector<int64_t>& queries,
+                               const ProductDistances& products, int64_t count) {
+    count = std::min(count, distinct_.count());
+    std::vector<int64_t> unresolved;
     const std::span<const int64_t> all(queries);
     for (size_t first = 0; first < all.size(); first += kQueries) {
       const auto some = all.subspan(first, std::min<size_t>(kQueries, all.size() - first));
-      const std::vector<uint8_t> settled = settle_some(some, products, proposals);
+      const std::vector<uint8_t> resolved = resolve_some(some, products, count);
       for (size_t q = 0; q < some.size(); ++q) {
-        if (!settled[q]) open.push_back(some[q]);
+        if (!resolved[q]) unresolved.push_back(some[q]);
       }
     }
-    return open;
+    return unresolved;
   }
 
-  std::vector<uint8_t> settle_some(std::span<const int64_t> queries, const Products& products,
-                                   int64_t proposals) {
-    const auto [candidates, ends] = products.propose(queries, proposals);
+  std::vector<uint8_t> resolve_some(std::span<const int64_t> queries,
+                                    const ProductDistances& products, int64_t count) {
+    const auto [candidates, ends] = products.candidates(queries, count);
     const int64_t* const candidate = candidates.const_data_ptr<int64_t>();
     const double* const end = ends.const_data_ptr<double>();
-    std::vector<uint8_t> settled(queries.size());
+    std::vector<uint8_t> resolved(queries.size());
     at::parallel_for(0, static_cast<int64_t>(queries.size()), 8, [&](int64_t from, int64_t to) {
       for (int64_t q = from; q < to; ++q) {
         const double reach =
-            measure(queries[q], {candidate + q * proposals, static_cast<size_t>(proposals)});
-        settled[q] =
-            proposals == distinct_.count() || products.none_hidden(queries[q], reach, end[q]);
+            measure(queries[q], {candidate + q * count, static_cast<size_t>(count)});
+        resolved[q] = count == distinct_.count() || products.complete(queries[q], reach, end[q]);
       }
     });
-    return settled;
+    return resolved;
   }
 
-  // Keeps the nearest k + 1, the query among them, and returns the last one's distance.
+  // Finds the nearest k + 1, the query among them, and returns the distance of the last one.
   double measure(int64_t query, std::span<const int64_t> candidates) {
     const float* const values = values_.const_data_ptr<float>();
     const float* const from = values + distinct_.first[query] * d_;
@@ -183,12 +186,12 @@ class Search {
     return order[k_].first;
   }
 
-  // Of each embedding, the nearest of its distinct point but itself.
+  // The neighbours of each embedding are those of its group, without the embedding itself.
   std::vector<int64_t> without_themselves() const {
     std::vector<int64_t> out;
     out.reserve(n_ * k_);
     for (int64_t i = 0; i < n_; ++i) {
-      const std::vector<int64_t>& nearest = nearest_[distinct_.of[i]];
+      const std::vector<int64_t>& nearest = nearest_[distinct_.group_of[i]];
       const size_t end = out.size() + k_;
       for (size_t j = 0; out.size() < end; ++j) {
         if (nearest[j] != i) out.push_back(nearest[j]);

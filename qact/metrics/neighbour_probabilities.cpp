@@ -20,10 +20,10 @@ struct Moments {
 };
 
 Moments moments(const std::vector<double>& distances, int64_t self, double beta) {
-  constexpr double kNothing = 60;  // exp(-60) adds nothing to a sum of at least 1
+  constexpr double kNegligible = 60;  // exp(-60) changes no sum of at least 1
   Moments m;
   for (int64_t j = 0; j < static_cast<int64_t>(distances.size()); ++j) {
-    if (j == self || beta * distances[j] > kNothing) continue;
+    if (j == self || beta * distances[j] > kNegligible) continue;
     const double weight = std::exp(-beta * distances[j]);
     m.total += weight;
     m.mean += weight * distances[j];
@@ -34,8 +34,8 @@ Moments moments(const std::vector<double>& distances, int64_t self, double beta)
   return m;
 }
 
-// H(beta) = log total + beta mean falls with slope -beta Var(d): Newton's steps in log beta,
-// kept between bounds that close in.
+// H(beta) = log total + beta mean falls with slope -beta Var(d). Newton's method in log beta,
+// inside a bracket that shrinks.
 double find_beta(const std::vector<double>& distances, int64_t self, double perplexity) {
   const double wanted = std::log(perplexity);
   const double mean = moments(distances, self, 0).mean;
@@ -76,7 +76,7 @@ std::vector<double> squared_distances(const std::vector<float>& points, int64_t 
 }  // namespace
 
 void to_probabilities(std::vector<double>& distances, int64_t self, double perplexity) {
-  // From the nearest on: the largest weight is 1 and the sum cannot vanish.
+  // Relative to the nearest: the largest weight is then 1 and the sum cannot vanish.
   double nearest = std::numeric_limits<double>::infinity();
   for (int64_t j = 0; j < static_cast<int64_t>(distances.size()); ++j) {
     if (j != self) nearest = std::min(nearest, distances[j]);

@@ -1,4 +1,4 @@
-// The side of t-SNE that does not move: how likely two points are neighbours.
+// The fixed distribution of t-SNE: how likely two points of the input space are neighbours.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,7 @@ class NeighbourProbabilities {
   std::vector<float> p_;
 };
 
-// The exponential of `distances` with a beta found by the entropy, in place: sums to 1 but for
-// the point `self`, which gets 0. Equal distances share equally whatever beta.
+// Replaces the squared distances from the point `self` by p_.|self, as above; p_self|self is 0.
 void to_probabilities(std::vector<double>& distances, int64_t self, double perplexity);
 
 }  // namespace qact::metrics

@@ -1,4 +1,4 @@
-// Principal components: the directions in which points differ most.
+// Principal components (PCA).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace qact::metrics {
 
-// values[n][dims], centred, in the coordinates of the first `count` principal directions:
-// [n][count], the most spread first; at most `dims` of them. Directions whose spreads are
-// close may come out mixed, which keeps all distances.
+// values[n][dims], centred, in the coordinates of the first `count` principal directions (at most
+// `dims`): [n][count], the largest variance first. Directions of nearly equal variance may come out
+// rotated among themselves, which keeps all distances.
 std::vector<float> principal_components(std::span<const float> values, int64_t dims, int64_t count,
                                         int threads = 0);
 

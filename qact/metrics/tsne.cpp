@@ -15,7 +15,8 @@ namespace {
 
 using base::parallel_for;
 
-// As is usual: attraction is exaggerated while the clusters form, with little momentum.
+// Early exaggeration, with the usual constants: a stronger attraction and less momentum while
+// clusters form.
 struct Phase {
   int iterations;
   float exaggeration, momentum;
@@ -34,13 +35,13 @@ Lanes load(const float* from) {
 
 float sum(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
 
-// What all points do to one: sums over j of p_ij w_ij (y_i - y_j), w_ij^2 (y_i - y_j), w_ij.
+// The forces on point i: sums over j of p_ij w_ij (y_i - y_j), w_ij^2 (y_i - y_j), and w_ij.
 struct Force {
   float attraction[2], repulsion[2], weight;
 };
 
-// x, y and p are padded to whole lanes: far away, so that w = 0, and with p = 0. The point
-// itself is among them: y_i - y_i = 0, and its w_ii = 1 is taken off again.
+// x, y and p are padded to whole vectors with points far away, so that w = 0, and p = 0. Point i
+// itself is in the sums: y_i - y_i = 0, and its w_ii = 1 is subtracted at the end.
 Force force_on(int64_t i, const std::vector<float>& x, const std::vector<float>& y,
                const float* p) {
   const Lanes own_x = x[i] - Lanes{}, own_y = y[i] - Lanes{};
@@ -58,12 +59,12 @@ Force force_on(int64_t i, const std::vector<float>& x, const std::vector<float>&
   return {{sum(ax), sum(ay)}, {sum(rx), sum(ry)}, sum(weight) - 1};
 }
 
-// One coordinate of all points under momentum and the usual gains: a step grows while its
-// direction holds and shrinks when it turns.
+// One coordinate of all points, updated with momentum and the usual gains: a step grows while its
+// sign stays, and shrinks when it changes.
 struct Coordinate {
   Coordinate(int64_t n, int64_t padded) : at(padded, kFarAway), step(n), gain(n) {}
 
-  void rest() {
+  void reset() {
     std::fill(step.begin(), step.end(), 0.0f);
     std::fill(gain.begin(), gain.end(), 1.0f);
   }
@@ -86,8 +87,9 @@ struct Coordinate {
   std::vector<float> at, step, gain;
 };
 
-// The first principal component gets a small spread, the second in proportion.
-void start(const std::vector<float>& components, int64_t columns, Coordinate& x, Coordinate& y) {
+// Starts from the first two principal components, scaled so that the first has a small deviation.
+void initialise_plane(const std::vector<float>& components, int64_t columns, Coordinate& x,
+                      Coordinate& y) {
   const auto n = static_cast<int64_t>(x.step.size());
   double squares = 0;
   for (int64_t i = 0; i < n; ++i) squares += std::pow(components[i * columns], 2);
@@ -104,8 +106,8 @@ void descend(const NeighbourProbabilities& p, const Phase& phase, int threads, C
   const auto n = static_cast<int64_t>(x.step.size());
   const float rate = std::max(static_cast<float>(n) / kEarly.exaggeration / 4, 50.0f);
   std::vector<Force> forces(n);
-  x.rest();
-  y.rest();
+  x.reset();
+  y.reset();
   for (int iteration = 0; iteration < phase.iterations; ++iteration) {
     parallel_for(n, threads, 64, [&](int64_t i) { forces[i] = force_on(i, x.at, y.at, p.row(i)); });
     double total = 0;
@@ -159,7 +161,7 @@ std::vector<float> tsne(std::span<const float> values, int64_t dims, const TsneO
   const std::vector<float> components =
       principal_components(values, dims, columns, options.threads);
   Coordinate x(n, padded), y(n, padded);
-  start(components, columns, x, y);
+  initialise_plane(components, columns, x, y);
   const double perplexity = std::min(options.perplexity, std::max(1.0, (n - 1) / 3.0));
   const NeighbourProbabilities p(components, columns, padded, perplexity, options.threads);
   Phase early = kEarly;

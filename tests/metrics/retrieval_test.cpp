@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "qact/metrics/nearest_neighbours.h"
-#include "tests/metrics/plain_retrieval.h"
+#include "tests/metrics/reference_retrieval.h"
 
 namespace qact::metrics {
 namespace {
 
-TEST(Retrieval, AgreesWithTorchmetricsAndWithPlainCode) {
+TEST(Retrieval, AgreesWithTorchmetrics) {
   const auto json = nlohmann::json::parse(std::ifstream(QACT_TEST_FIXTURES "/metrics/scores.json"));
   std::vector<float> flat;
   for (const auto& row : json["embeddings"]) {
@@ -57,19 +57,19 @@ std::vector<Case> awkward_cases() {
           {"bfloat16", x.to(torch::kBFloat16)}};
 }
 
-TEST(Retrieval, IsThePlainOne) {
+TEST(Retrieval, IsTheReference) {
   for (const Case& c : awkward_cases()) {
     const int64_t n = c.embeddings.size(0);
     std::vector<int64_t> labels(n);
     for (int64_t i = 0; i < n; ++i) labels[i] = i * i % 7;
     for (const int64_t k : {int64_t{1}, int64_t{5}, int64_t{100}}) {
-      EXPECT_EQ(nearest_neighbours(c.embeddings, k), plain_neighbours(c.embeddings, k))
+      EXPECT_EQ(nearest_neighbours(c.embeddings, k), reference_neighbours(c.embeddings, k))
           << c.name << " " << k;
     }
     const Retrieval found = map_at_k(c.embeddings, torch::tensor(labels), 50);
-    const Retrieval plain = plain_map(c.embeddings, labels, 50);
-    EXPECT_NEAR(found.map, plain.map, 1e-12) << c.name;
-    EXPECT_NEAR(found.map_retrieved, plain.map_retrieved, 1e-12) << c.name;
+    const Retrieval expected = reference_map(c.embeddings, labels, 50);
+    EXPECT_NEAR(found.map, expected.map, 1e-12) << c.name;
+    EXPECT_NEAR(found.map_retrieved, expected.map_retrieved, 1e-12) << c.name;
   }
 }
 

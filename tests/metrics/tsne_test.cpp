@@ -1,5 +1,5 @@
-// t-SNE against scikit-learn's exact one, whose plane scripts/tsne_fixtures.py stored: the two
-// planes differ, as local minima do, and are judged by trustworthiness.
+// t-SNE against scikit-learn's exact one, whose result scripts/tsne_fixtures.py stored. The two end
+// in different local minima, so they are compared by their trustworthiness.
 #include "qact/metrics/tsne.h"
 
 #include <gtest/gtest.h>
@@ -133,15 +133,15 @@ TEST(PrincipalComponents, HaveScikitLearnsVariances) {
   }
 }
 
-TEST(PrincipalComponents, KeepAllDistancesWhereTheyAreAll) {
+TEST(PrincipalComponents, KeepDistancesWhenAllAreTaken) {
   const Points space{{0, 0, 0, 3, 4, 0, -1, 2, 7, 5, 5, 5}, 3};
-  const std::vector<float> turned = principal_components(space.values, 3, 9);
-  ASSERT_EQ(turned.size(), space.values.size());
+  const std::vector<float> rotated = principal_components(space.values, 3, 9);
+  ASSERT_EQ(rotated.size(), space.values.size());
   for (int64_t i = 0; i < 4; ++i) {
     double before = 0, after = 0;
     for (int64_t k = 0; k < 3; ++k) {
       before += std::pow(space.values[3 * i + k] - space.values[k], 2);
-      after += std::pow(turned[3 * i + k] - turned[k], 2);
+      after += std::pow(rotated[3 * i + k] - rotated[k], 2);
     }
     EXPECT_NEAR(after, before, 1e-4);
   }

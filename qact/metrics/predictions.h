@@ -1,5 +1,5 @@
-// A table of class probabilities and the labels they are judged by: what every metric of
-// probabilities reads. Nothing is copied.
+// Predicted class probabilities and the true labels: the input of every metric of probabilities.
+// A view: nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Predictions {
 
   // The class of the highest probability; of equals, the first.
   int64_t top(int64_t i) const;
-  // Throws std::invalid_argument where sizes do not fit, a label is out of range, or a
-  // probability is not in [0, 1].
+  // Throws std::invalid_argument where sizes do not match, a label is out of range, or a
+  // probability is not in [0, 1]; `metric` is for the message.
   void check(const char* metric) const;
 };
 

@@ -1,5 +1,5 @@
-// Metrics against scikit-learn, torchmetrics and the verified-calibration library, whose
-// values scripts/metrics_fixtures.py stored, and against plain loops at the edges.
+// Metrics of probabilities against scikit-learn, torchmetrics and the verified-calibration library,
+// whose values scripts/metrics_fixtures.py stored, and edge cases worked out by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "qact/metrics/calibration.h"
-#include "qact/metrics/drop.h"
 #include "qact/metrics/scores.h"
 
 namespace qact::metrics {
@@ -116,14 +115,6 @@ TEST(Metrics, MarginalReliabilityPoolsTheClasses) {
   EXPECT_FLOAT_EQ(static_cast<float>(bins.back().confidence), 0.95f);
   EXPECT_EQ(bins.back().accuracy, 0.5);
   EXPECT_EQ(bins[2].count, 0);
-}
-
-TEST(Metrics, CorruptionErrors) {
-  const std::vector<std::vector<double>> error = {{0.2, 0.4}, {0.5, 0.7}};
-  const std::vector<double> reference = {0.6, 0.6};
-  EXPECT_NEAR(mean_corruption_error(error, reference), 0.75, 1e-12);
-  EXPECT_NEAR(relative_corruption_error(error, 0.1, reference, 0.4), 1.75, 1e-12);
-  EXPECT_THROW(mean_corruption_error(error, std::vector<double>{0.6}), std::invalid_argument);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "qact/metrics/probabilities.h"
+#include "qact/metrics/predictions.h"
 
 #include <sstream>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "qact/metrics/drop.h"
+#include "qact/metrics/corruption_error.h"
 
 #include <limits>
 #include <numeric>

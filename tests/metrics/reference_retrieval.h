@@ -1,4 +1,4 @@
-// MAP@K as its definition reads: every distance, one sort for each query.
+// MAP@K by its definition: all distances, one sort for each query.
 #pragma once
 
 #include <torch/types.h>
@@ -12,7 +12,7 @@
 namespace qact::metrics {
 
 // [n][min(k, n - 1)]
-inline std::vector<int64_t> plain_neighbours(const torch::Tensor& embeddings, int64_t k) {
+inline std::vector<int64_t> reference_neighbours(const torch::Tensor& embeddings, int64_t k) {
   const torch::Tensor host = embeddings.to(torch::kCPU, torch::kFloat).contiguous();
   const int64_t n = host.size(0), d = host.size(1);
   const float* const x = host.data_ptr<float>();
@@ -33,10 +33,10 @@ inline std::vector<int64_t> plain_neighbours(const torch::Tensor& embeddings, in
   return out;
 }
 
-inline Retrieval plain_map(const torch::Tensor& embeddings, const std::vector<int64_t>& labels,
-                           int64_t k) {
+inline Retrieval reference_map(const torch::Tensor& embeddings, const std::vector<int64_t>& labels,
+                               int64_t k) {
   const auto n = static_cast<int64_t>(labels.size()), retrieved = std::min(k, n - 1);
-  const std::vector<int64_t> neighbours = plain_neighbours(embeddings, k);
+  const std::vector<int64_t> neighbours = reference_neighbours(embeddings, k);
   Retrieval out;
   for (int64_t query = 0; query < n; ++query) {
     const int64_t same = std::count(labels.begin(), labels.end(), labels[query]) - 1;

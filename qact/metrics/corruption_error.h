@@ -1,5 +1,5 @@
-// What corruptions cost, against a reference network, as on ImageNet-C. Means of rows, drops among
-// them, are in results/curve.h.
+// The mean corruption errors (mCE) of ImageNet-C, relative to a reference network. Means and
+// accuracy drops over rows of results are in results/curve.h.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace qact::metrics {
 
-// error[d][s - 1] of corruption d at severity s: each corruption's summed error over the reference
-// network's, then the mean over corruptions. reference[d] is the reference's mean error; the
-// relative one takes both errors above their clean ones.
+// error[d][s - 1] is the error of corruption d at severity s, reference[d] the reference network's
+// mean error over severities. mCE is the mean over corruptions of the ratio of both; in the
+// relative one, the errors on clean images are subtracted first.
 double mean_corruption_error(const std::vector<std::vector<double>>& error,
                              std::span<const double> reference);
 double relative_corruption_error(const std::vector<std::vector<double>>& error, double clean,
