@@ -15,30 +15,30 @@ using torch::nn::Linear;
 using torch::nn::ReLU;
 using torch::nn::Sequential;
 
-enum class Under { relu, batch_norm, batch_norm_relu, qact, qact_without_norm };
+enum class Activation { relu, batch_norm, batch_norm_relu, qact, qact_without_norm };
 
 torch::nn::BatchNorm1d batch_norm(int64_t channels) {
   return torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(channels).track_running_stats(false));
 }
 
-void push_activation(Sequential& network, Under activation, int64_t channels, bool affine_in) {
-  if (activation == Under::batch_norm || activation == Under::batch_norm_relu) {
+void push_activation(Sequential& network, Activation activation, int64_t channels, bool affine_in) {
+  if (activation == Activation::batch_norm || activation == Activation::batch_norm_relu) {
     network->push_back(batch_norm(channels));
   }
-  if (activation == Under::relu || activation == Under::batch_norm_relu) {
+  if (activation == Activation::relu || activation == Activation::batch_norm_relu) {
     network->push_back(ReLU());
   }
-  if (activation == Under::qact || activation == Under::qact_without_norm) {
+  if (activation == Activation::qact || activation == Activation::qact_without_norm) {
     network->push_back(nn::QuantileActivation(nn::QuantileActivationOptions(channels)
-                                                  .norm_in(activation == Under::qact)
+                                                  .norm_in(activation == Activation::qact)
                                                   .affine_in(affine_in)
                                                   .context_mode(nn::ContextMode::batch)));
   }
 }
 
-// A lift that keeps where the context lies, then the activation under test: norming or
-// ranking the two coordinates themselves would take the answer away.
-template <Under activation>
+// Two layers, then the activation under test. Normalising or ranking the two input coordinates
+// themselves would remove the context's position, which decides the label.
+template <Activation activation>
 Sequential circle(int64_t width) {
   Sequential network(Linear(2, width), ReLU(), Linear(width, width));
   push_activation(network, activation, width, /*affine_in=*/true);
@@ -46,9 +46,9 @@ Sequential circle(int64_t width) {
   return network;
 }
 
-// The activation under test comes first. With no layer in front of it, training its inner
-// scale does harm, so that one is held at 1.
-template <Under activation>
+// The activation under test comes first. With no layer in front of it, training the scale of its
+// inner norm does harm, so that norm has no affine parameters.
+template <Activation activation>
 Sequential monotone(int64_t width) {
   Sequential network;
   push_activation(network, activation, 8, /*affine_in=*/false);
@@ -64,15 +64,15 @@ Sequential monotone(int64_t width) {
 
 std::span<const ToyNetwork> toy_networks() {
   static const ToyNetwork networks[] = {
-      {"circle", "relu", "ReLU", circle<Under::relu>},
-      {"circle", "batchnorm_relu", "BatchNorm + ReLU", circle<Under::batch_norm_relu>},
-      {"circle", "qact", "QAct", circle<Under::qact>},
-      {"monotone", "relu", "ReLU", monotone<Under::relu>},
-      {"monotone", "batchnorm_relu", "BatchNorm + ReLU", monotone<Under::batch_norm_relu>},
-      {"monotone", "batchnorm", "BatchNorm alone", monotone<Under::batch_norm>},
-      {"monotone", "qact", "QAct", monotone<Under::qact>},
+      {"circle", "relu", "ReLU", circle<Activation::relu>},
+      {"circle", "batchnorm_relu", "BatchNorm + ReLU", circle<Activation::batch_norm_relu>},
+      {"circle", "qact", "QAct", circle<Activation::qact>},
+      {"monotone", "relu", "ReLU", monotone<Activation::relu>},
+      {"monotone", "batchnorm_relu", "BatchNorm + ReLU", monotone<Activation::batch_norm_relu>},
+      {"monotone", "batchnorm", "BatchNorm alone", monotone<Activation::batch_norm>},
+      {"monotone", "qact", "QAct", monotone<Activation::qact>},
       {"monotone", "qact_without_norm", "QAct without inner norm",
-       monotone<Under::qact_without_norm>},
+       monotone<Activation::qact_without_norm>},
   };
   return networks;
 }

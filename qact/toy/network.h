@@ -1,4 +1,4 @@
-// The networks of the toy experiment: one body per problem, with an activation under test.
+// The networks of the toy experiment: one architecture per problem, with an activation under test.
 #pragma once
 
 #include <torch/nn/modules/container/sequential.h>
@@ -13,16 +13,16 @@ namespace qact::toy {
 struct ToyNetwork {
   const char* problem;
   const char* name;
-  const char* label;
+  const char* label;  // for tables and charts
   torch::nn::Sequential (*make)(int64_t width);
 };
 
-// In the order of the table and the page. Every network uses the batch's own statistics
-// in training and in evaluation alike.
+// In the order of the printed table and the report. Every network uses the batch's own statistics
+// in train() and in eval().
 std::span<const ToyNetwork> toy_networks();
 
-// Linear layers as torch starts them, but from `random`: torch's own numbers come from one
-// generator for the whole process.
+// Initialises linear layers as torch does, but from `random`: torch has one generator for the whole
+// process, and networks are trained on many threads.
 void initialise(torch::nn::Sequential& network, base::Random& random);
 
 }  // namespace qact::toy

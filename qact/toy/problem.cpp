@@ -57,7 +57,8 @@ ToyBatch draw_monotone(int64_t n, base::Random& random) {
   return batch;
 }
 
-// The means are 2 sin(15 degrees) apart; half of that, in deviations, is where they meet.
+// The means are 2 sin(15 degrees) apart: the boundary is half of that from each, here in
+// deviations.
 double circle_bayes() {
   const double deviations = std::sin(kCircleTurn / 2) / kCircleSigma;
   return 0.5 * std::erfc(-deviations / std::numbers::sqrt2);

@@ -1,4 +1,4 @@
-// Two problems that no fixed function of a sample solves, but that its context gives away.
+// Two problems that no fixed function of a sample can solve: the label depends on the context.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,18 +27,17 @@ struct ToyProblem {
 std::span<const ToyProblem> toy_problems();
 const ToyProblem& toy_problem(const std::string& name);
 
-// circle: two normal classes of deviation 0.1, half of the samples each. The first's mean
-// lies at `angle` on the unit circle, the second's 30 degrees further: wherever a point is,
-// some context makes it either class.
+// circle: two normal classes of deviation 0.1, half of the samples each. The mean of class 0 lies
+// at `angle` on the unit circle, that of class 1 30 degrees further. Any point is of class 0 in
+// some contexts and of class 1 in others.
 inline constexpr double kCircleSigma = 0.1;
 inline constexpr double kCircleTurn = 0.52359877559829887;  // 30 degrees
 ToyBatch circle_batch(double angle, int64_t n, base::Random& random);
 double circle_angle(base::Random& random);
 
-// monotone: 8 features, each passed through an increasing map of its own that the context
-// draws: linear between equidistant knots, with increments whose logarithms are normal, and
-// so scaled at random too. The label asks whether a sample's first four ranks among the
-// context's outweigh the other four.
+// monotone: 8 features. Each context draws an increasing map for each of them: linear between
+// equidistant knots, with log-normal increments, so of random scale. The label is 1 where the ranks
+// of a sample's first four features, within the context, sum to more than those of the other four.
 class IncreasingMap {
  public:
   static constexpr int kPieces = 8;

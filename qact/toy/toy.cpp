@@ -13,26 +13,27 @@
 namespace qact::toy {
 namespace {
 
-// Networks of one seed start from the same numbers and see the same contexts.
+// Streams do not depend on the network: those of one seed begin with the same random numbers and
+// see the same contexts.
 using base::Stream;
 
-// A step forward and backward costs about three times an evaluation.
+// A training step costs about three times the evaluation of a context.
 constexpr int64_t kStepUnits = 3;
 
 // Returns the loss of the last step.
 double train(torch::nn::Sequential& network, const ToyProblem& problem, int64_t seed,
              const ToyOptions& options, base::Work& work) {
   base::Random random(static_cast<uint64_t>(seed), Stream::toy_training);
-  torch::optim::Adam optimizer(network->parameters(),
+  torch::optim::Adam optimiser(network->parameters(),
                                torch::optim::AdamOptions(options.learning_rate));
   network->train();
   torch::Tensor loss;
   for (int64_t step = 0; step < options.steps; ++step) {
     const ToyBatch batch = problem.draw(options.batch_size, random);
     loss = torch::cross_entropy_loss(network->forward(batch.x), batch.y);
-    optimizer.zero_grad();
+    optimiser.zero_grad();
     loss.backward();
-    optimizer.step();
+    optimiser.step();
     work.advance(kStepUnits);
   }
   return loss.item<double>();

@@ -1,5 +1,5 @@
-// The toy experiment: networks that differ in one activation, trained on batches that are
-// one context each, and judged on fresh contexts.
+// The toy experiment: networks that differ in one activation, trained on batches of one context
+// each and tested on new contexts.
 #pragma once
 
 #include <string>
@@ -24,7 +24,8 @@ struct ToyOptions {
 // Throws std::invalid_argument where an option makes no sense.
 void check(const ToyOptions& options);
 
-// A toy_score row for each network and seed, and toy_context rows that show each problem.
+// A toy_score row for each network and seed, and rows that illustrate each problem
+// (illustration.h).
 results::Rows run_toy(const ToyOptions& options, const base::Progress& progress = {});
 
 }  // namespace qact::toy
