@@ -26,7 +26,7 @@ void loader_share(torch::Device device, const Settings& settings, Report& report
                                  .augmentation = {.pad = 4, .flip = true},
                                  .normalisation = {{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}},
                                 device);
-  const c10::StreamGuard own_stream(train::GraphedNetwork::stream(device));
+  const c10::StreamGuard own_stream(train::GraphedNetwork::side_stream(device));
   for (const bool fast : {false, true}) {
     Training training("resnet18", {.activation = "relu"}, kBatch, device,
                       {fast ? "bfloat16" : "float32", "", fast, fast});
@@ -90,7 +90,7 @@ void watershed_share(torch::Device device, const Settings& settings, Report& rep
     return std::vector<double>{
         gpu_milliseconds(10, [&] { loss.value({embedding, logits, labels}, random).backward(); })};
   };
-  const c10::StreamGuard own_stream(train::GraphedNetwork::stream(device));
+  const c10::StreamGuard own_stream(train::GraphedNetwork::side_stream(device));
   Training step("resnet18", {}, kBatch, device, {"float32", "contiguous", false, false});
   step.record();
   const auto times = interleave({timed, [&] { return step.timed(); }}, settings.repeats);

@@ -37,7 +37,7 @@ void compare(const std::string& model, models::NetworkOptions options, int64_t b
 
 void on_gpu(const Settings& settings, Report& report) {
   const torch::Device device = fast_gpu();
-  const c10::StreamGuard own_stream(train::GraphedNetwork::stream(device));
+  const c10::StreamGuard own_stream(train::GraphedNetwork::side_stream(device));
   const Precision precisions[] = {{"float32", "contiguous", false, false},
                                   {"bfloat16", "contiguous", true, false},
                                   {"bfloat16", "channels_last", true, true}};

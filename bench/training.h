@@ -44,7 +44,7 @@ class Training {
 
   // As `qact train` does on a GPU.
   void record() {
-    for (int i = 0; i < train::GraphedNetwork::kStepsBefore; ++i) step();
+    for (int i = 0; i < train::GraphedNetwork::kWarmUpSteps; ++i) step();
     optimiser_->zero_grad();
     recorded_.emplace(cached_.images, [&](const torch::Tensor& x) { return forward(x); });
   }

@@ -7,7 +7,7 @@ train::Model copy_of(const train::Model& model) {
   constexpr const char* kSource = "a model in memory";
   safetensors::Tensors fitted = classifier_tensors(model.classifiers);
   train::Model copy{model.card, models::make(model.card.model, model.card.options),
-                    train::take_classifiers(&fitted, kSource)};
+                    train::extract_classifiers(&fitted, kSource)};
   safetensors::load_state_dict(*copy.network, safetensors::state_dict(*model.network), kSource);
   return copy;
 }

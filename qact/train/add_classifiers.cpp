@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using Subset = TrainingData::Subset;
 
-// More than this many values of embeddings and `auto` fits nothing.
+// `auto` fits nothing to more values of embeddings than this.
 constexpr int64_t kMostValues = int64_t{1} << 27;
 
 bool wanted(const TrainConfig& config, const TrainingData& data, int64_t features) {
@@ -19,52 +19,56 @@ bool wanted(const TrainConfig& config, const TrainingData& data, int64_t feature
   return data.images() * features <= kMostValues;
 }
 
-// None once `go_on` said so.
-std::optional<Embedded> embed(models::Network& network, PrefetchingLoader& feed,
-                              const std::function<bool()>& go_on) {
+// None once told to stop.
+std::optional<LabelledEmbeddings> embed(models::Network& network, PrefetchingLoader& loader,
+                                        const ShouldContinue& should_continue) {
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> embeddings, labels;
-  while (const std::optional<Batch> batch = feed.next()) {
+  while (const std::optional<Batch> batch = loader.next()) {
     embeddings.push_back(network.forward(batch->images).embedding);
     labels.push_back(batch->labels.clone());
-    if (!go_on()) return std::nullopt;
+    if (!should_continue()) return std::nullopt;
   }
-  return Embedded{torch::cat(embeddings), torch::cat(labels)};
+  return LabelledEmbeddings{torch::cat(embeddings), torch::cat(labels)};
 }
 
-Embedded select(const Embedded& from, const std::vector<int64_t>& which) {
+LabelledEmbeddings select(const LabelledEmbeddings& from, const std::vector<int64_t>& which) {
   const torch::Tensor indices = torch::tensor(which, torch::kLong).to(from.labels.device());
   return {from.embedding.index_select(0, indices), from.labels.index_select(0, indices)};
 }
 
-// Empty once `go_on` said so.
+// Empty once told to stop.
 Classifiers fit(models::Network& network, const TrainConfig& config, TrainingData& data,
-                const std::function<bool()>& go_on) {
-  std::optional<Embedded> train = embed(network, data.plain(Subset::train), go_on), held_out;
+                const ShouldContinue& should_continue) {
+  const auto embed_subset = [&](Subset subset) {
+    return embed(network, data.evaluation_loader(subset), should_continue);
+  };
+  std::optional<LabelledEmbeddings> train = embed_subset(Subset::train), validation;
   if (!train) return {};
   if (data.validation_images() > 0) {
-    held_out = embed(network, data.plain(Subset::validation), go_on);
-    if (!held_out) return {};
+    validation = embed_subset(Subset::validation);
+    if (!validation) return {};
   } else {
-    const Holdout parts = hold_out(data.images(), 0.1, config.split_seed);
-    if (parts.validation.empty()) {  // of fewer than 5, all serve for both
-      held_out = train;
+    const SplitIndices indices = random_split(data.images(), 0.1, config.split_seed);
+    if (indices.validation.empty()) {  // fewer than 5 images: all of them are both
+      validation = train;
     } else {
-      held_out = select(*train, parts.validation);
-      train = select(*train, parts.train);
+      validation = select(*train, indices.validation);
+      train = select(*train, indices.train);
     }
   }
-  return fit_classifiers(*train, *held_out, data.split().classes, {.seed = config.seed}, go_on);
+  return fit_classifiers(*train, *validation, data.split().classes, {.seed = config.seed},
+                         should_continue);
 }
 
-FittedClassifiers fit_for_modes(models::Network& network, const TrainConfig& config,
-                                TrainingData& data, const std::function<bool()>& go_on) {
-  FittedClassifiers out;
+ClassifiersByContext fit_by_context(models::Network& network, const TrainConfig& config,
+                                    TrainingData& data, const ShouldContinue& should_continue) {
+  ClassifiersByContext out;
   nn::set_context_mode(network, nn::ContextMode::tracked);
-  out.tracked = fit(network, config, data, go_on);
+  out.tracked = fit(network, config, data, should_continue);
   if (out.tracked.empty()) return {};
   nn::set_context_mode(network, nn::ContextMode::batch);
-  out.batch = fit(network, config, data, go_on);
+  out.batch = fit(network, config, data, should_continue);
   if (out.batch.empty()) return {};
   return out;
 }
@@ -72,8 +76,8 @@ FittedClassifiers fit_for_modes(models::Network& network, const TrainConfig& con
 }  // namespace
 
 bool add_classifiers(const RunFolder& folder, const TrainConfig& config, TrainingData& data,
-                     const std::function<bool()>& go_on) {
-  FittedClassifiers last;
+                     const ShouldContinue& should_continue) {
+  ClassifiersByContext last;
   int64_t last_epoch = -1;
   for (const fs::path& path : {folder.model(), folder.best()}) {
     if (config.fit_classifiers == "off" || !fs::exists(path)) continue;
@@ -84,7 +88,7 @@ bool add_classifiers(const RunFolder& folder, const TrainConfig& config, Trainin
       model.network->to(torch::Device(config.device));
       if (config.channels_last) model.network->use_channels_last();
       model.network->eval();
-      last = fit_for_modes(*model.network, config, data, go_on);
+      last = fit_by_context(*model.network, config, data, should_continue);
       if (last.empty()) return false;
     }
     if (there) {

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "qact/ops/checks.h"
+#include "qact/train/tensor_extractor.h"
 
 namespace qact::train {
 namespace {
@@ -12,33 +13,10 @@ const std::string kTracked = "classifier.tracked.", kBatch = "classifier.batch."
 torch::Tensor quantile_probabilities(nn::QuantileClassifier classifier, const torch::Tensor& x) {
   const bool stream = classifier->activation->options.context_mode() == nn::ContextMode::stream;
   const torch::Tensor rank = classifier->activation->rank(classifier->linear->forward(x), stream);
-  // Half a level off 0 and 1, as the outputs it was trained by.
+  // Half a level off 0 and 1, as the outputs in training.
   const double half = 0.5 / static_cast<double>(classifier->activation->options.levels());
   return half + (1 - 2 * half) * rank.clamp(0, 1);
 }
-
-// Takes tensors of the expected shapes out of a file's.
-class Taken {
- public:
-  Taken(safetensors::Tensors* from, const std::string& source) : from_(from), source_(source) {}
-
-  torch::Tensor operator()(const std::string& name, std::vector<int64_t> shape, torch::Dtype type) {
-    const auto found = from_->find(name);
-    const std::string where = source_ + ": tensor '" + name + "'";
-    const torch::Tensor like = torch::empty(shape, type);
-    if (found == from_->end()) safetensors::fail(where, ops::describe(like), "none");
-    const torch::Tensor tensor = found->second;
-    if (tensor.sizes() != like.sizes() || tensor.scalar_type() != type) {
-      safetensors::fail(where, ops::describe(like), ops::describe(tensor));
-    }
-    from_->erase(found);
-    return tensor;
-  }
-
- private:
-  safetensors::Tensors* from_;
-  const std::string source_;
-};
 
 safetensors::Tensors tensors_of(const Classifiers& classifiers, const std::string& prefix) {
   const auto& [quantile, logistic] = classifiers;
@@ -52,19 +30,19 @@ safetensors::Tensors tensors_of(const Classifiers& classifiers, const std::strin
 }
 
 // Empty where there are none with this prefix.
-Classifiers take_prefixed(safetensors::Tensors* tensors, const std::string& prefix,
-                          const std::string& source) {
+Classifiers extract_prefixed(safetensors::Tensors* tensors, const std::string& prefix,
+                             const std::string& source) {
   const auto first = tensors->find(prefix + "quantile.weight");
   if (first == tensors->end()) return {};
   TORCH_CHECK(first->second.dim() == 2, source, ": expected weights (K,D), got ",
               ops::describe(first->second));
   const int64_t classes = first->second.size(0), features = first->second.size(1);
-  Taken take(tensors, source);
-  const auto taken = [&](const char* name, std::vector<int64_t> shape,
-                         torch::Dtype type = torch::kFloat) {
-    return take(prefix + name, std::move(shape), type);
+  TensorExtractor extractor(tensors, source);
+  const auto extract = [&](const char* name, const std::vector<int64_t>& shape,
+                           torch::Dtype type = torch::kFloat) {
+    return extractor.extract(prefix + name, shape, type);
   };
-  const double share = taken("quantile.positive_share", {}, torch::kDouble).item<double>();
+  const double share = extract("quantile.positive_share", {}, torch::kDouble).item<double>();
   const auto prior = share == 0.5 ? nn::ClassPrior::loss : nn::ClassPrior::quantile;
 
   const torch::NoGradGuard no_grad;
@@ -73,11 +51,11 @@ Classifiers take_prefixed(safetensors::Tensors* tensors, const std::string& pref
       torch::nn::Linear(features, classes)};
   auto& [quantile, logistic] = result;
   const torch::Tensor& context = quantile->activation->context;
-  quantile->linear->weight.copy_(taken("quantile.weight", {classes, features}));
-  quantile->linear->bias.copy_(taken("quantile.bias", {classes}));
-  context.copy_(taken("quantile.context", context.sizes().vec(), torch::kLong));
-  logistic->weight.copy_(taken("logistic.weight", {classes, features}));
-  logistic->bias.copy_(taken("logistic.bias", {classes}));
+  quantile->linear->weight.copy_(extract("quantile.weight", {classes, features}));
+  quantile->linear->bias.copy_(extract("quantile.bias", {classes}));
+  context.copy_(extract("quantile.context", context.sizes().vec(), torch::kLong));
+  logistic->weight.copy_(extract("logistic.weight", {classes, features}));
+  logistic->bias.copy_(extract("logistic.bias", {classes}));
   quantile->eval();
   return result;
 }
@@ -90,7 +68,7 @@ void Classifiers::to(torch::Device device) {
   logistic->to(device);
 }
 
-void FittedClassifiers::to(torch::Device device) {
+void ClassifiersByContext::to(torch::Device device) {
   tracked.to(device);
   batch.to(device);
 }
@@ -114,18 +92,18 @@ torch::Tensor probabilities(const Classifiers& classifiers, const std::string& n
   return quantile_probabilities(classifiers.quantile, x);
 }
 
-safetensors::Tensors classifier_tensors(const FittedClassifiers& classifiers) {
+safetensors::Tensors classifier_tensors(const ClassifiersByContext& classifiers) {
   if (classifiers.empty()) return {};
   safetensors::Tensors out = tensors_of(classifiers.tracked, kTracked);
   out.merge(tensors_of(classifiers.batch, kBatch));
   return out;
 }
 
-FittedClassifiers take_classifiers(safetensors::Tensors* tensors, const std::string& source) {
-  FittedClassifiers out{take_prefixed(tensors, kTracked, source),
-                        take_prefixed(tensors, kBatch, source)};
+ClassifiersByContext extract_classifiers(safetensors::Tensors* tensors, const std::string& source) {
+  ClassifiersByContext out{extract_prefixed(tensors, kTracked, source),
+                           extract_prefixed(tensors, kBatch, source)};
   if (out.tracked.empty() != out.batch.empty()) {
-    safetensors::fail(source, "classifiers for kept contexts and for the batch's own",
+    safetensors::fail(source, "classifiers for running contexts and for the batch's own",
                       out.tracked.empty() ? "the latter alone" : "the former alone");
   }
   return out;

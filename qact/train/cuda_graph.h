@@ -1,5 +1,5 @@
-// Work on a GPU that is recorded once and replayed often: the host then queues all of it in one
-// call, where small kernels would wait for the host to launch them one by one.
+// A CUDA graph: work on a GPU that is captured once and replayed often. The host then launches all
+// of it in one call, where small kernels would each wait for a launch of their own.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@ namespace qact::train {
 
 class CudaGraph {
  public:
-  // Whether this build can, at all.
+  // Whether this build has CUDA.
   static bool available();
 
-  // What `work` queues on the current stream, which is not the default one; nothing is computed
-  // yet. Memory that it takes stays as it is from replay to replay. A recording that is always
-  // replayed after `before` may use the memory that `before` has done with.
-  explicit CudaGraph(const std::function<void()>& work, const CudaGraph* before = nullptr);
+  // Captures what `work` launches on the current stream, which must not be the default one; nothing
+  // is computed yet. Memory that `work` allocates belongs to the graph and stays in place between
+  // replays. A graph that is always replayed after `previous` may share its memory pool.
+  explicit CudaGraph(const std::function<void()>& work, const CudaGraph* previous = nullptr);
   ~CudaGraph();
 
-  // Queues it on the current stream.
+  // Launches the graph on the current stream.
   void replay();
 
  private:

@@ -1,4 +1,4 @@
-// In a build without CUDA: nothing is recorded.
+// In a build without CUDA: there are no CUDA graphs.
 #include <c10/util/Exception.h>
 
 #include "qact/train/cuda_graph.h"
@@ -10,7 +10,7 @@ struct CudaGraph::Graph {};
 bool CudaGraph::available() { return false; }
 
 CudaGraph::CudaGraph(const std::function<void()>&, const CudaGraph*) {
-  TORCH_CHECK(false, "[recorded] expected a build of qact with CUDA, got one without");
+  TORCH_CHECK(false, "[cuda_graph] expected a build of qact with CUDA, got one without");
 }
 
 CudaGraph::~CudaGraph() = default;

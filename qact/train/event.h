@@ -1,5 +1,5 @@
-// A place in a device's queue of work that the host can wait for. On the CPU, where nothing is
-// queued, it does nothing.
+// A point in the work of a device's stream that the host can wait for, as torch.cuda.Event. On the
+// CPU, where work is done when a call returns, it does nothing.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -12,10 +12,10 @@ class Event {
  public:
   explicit Event(c10::Device device);
 
-  // Behind all that the current stream was given so far.
-  void set();
-  // Until all that was before it is done.
-  void wait();
+  // Puts the event behind all work that the current stream has so far.
+  void record();
+  // Waits until the work before the event is done. Returns at once where none was recorded.
+  void synchronize();
 
  private:
   c10::Device device_;

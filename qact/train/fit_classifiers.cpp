@@ -1,4 +1,5 @@
-// How the classifiers are fitted: see classifiers.h.
+#include "qact/train/fit_classifiers.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
@@ -9,17 +10,17 @@
 
 #include "qact/base/random.h"
 #include "qact/ops/checks.h"
-#include "qact/train/classifiers.h"
 
 namespace qact::train {
 namespace {
 
-// Fitted on (x - mean) / std, used on x.
-struct Standard {
+// Classifiers are fitted to (x - mean) / std and used on x.
+struct StandardScaler {
   torch::Tensor mean, std;
 
-  explicit Standard(const torch::Tensor& x) : mean(x.mean(0)), std(x.std(0, /*unbiased=*/false)) {
-    // A feature that hardly moves says nothing: it is not blown up.
+  explicit StandardScaler(const torch::Tensor& x)
+      : mean(x.mean(0)), std(x.std(0, /*unbiased=*/false)) {
+    // A feature that hardly varies says nothing: it is not scaled up to the others.
     std = std.clamp_min(std::max(1e-3 * std.max().item<double>(), 1e-30));
   }
 
@@ -27,64 +28,65 @@ struct Standard {
     return (x.to(mean.scalar_type()) - mean) / std;
   }
 
-  void into(torch::nn::Linear& layer, const torch::Tensor& weight,
-            const torch::Tensor& bias) const {
+  // Sets the layer so that it gives on x what `weight` and `bias` give on the scaled x.
+  void fold_into(torch::nn::Linear& layer, const torch::Tensor& weight,
+                 const torch::Tensor& bias) const {
     const torch::Tensor scaled = weight.to(mean.scalar_type()) / std;
     layer->weight.copy_(scaled);
     layer->bias.copy_(bias - scaled.matmul(mean));
   }
 };
 
-using GoOn = std::function<bool()>;
-
-class Quantile {
+class QuantileFit {
  public:
-  Quantile(const torch::Tensor& x, const torch::Tensor& labels, int64_t classes,
-           const ClassifierOptions& options)
+  QuantileFit(const torch::Tensor& x, const torch::Tensor& labels, int64_t classes,
+              const FitOptions& options)
       : x_(x),
         labels_(labels),
         generator_(at::make_generator<at::CPUGeneratorImpl>(
             base::Random(options.seed, base::Stream::classifiers).bits())),
-        batch_(std::min(x.size(0), std::max(kLeastBatch, kPerClass * classes))),
-        // In eval() by batches, as in training, but without a context to keep. A momentum of 1:
-        // the context is that of the one pass in train().
+        batch_(std::min(x.size(0), std::max(kMinBatch, kPerClass * classes))),
+        // It is trained in eval(): in the context of the batch, as in train(), but without an
+        // update of the running context. That one is set by a single pass in train(), with
+        // momentum 1.
         classifier_(nn::QuantileClassifierOptions(x.size(1), classes)
                         .class_prior(options.prior)
                         .momentum(1.0)
                         .context_mode(nn::ContextMode::batch)),
-        optimiser_(classifier_->parameters(), torch::optim::AdamOptions(kRate)) {
+        optimiser_(classifier_->parameters(), torch::optim::AdamOptions(kLearningRate)) {
     const torch::NoGradGuard no_grad;
     const double deviation = 1 / std::sqrt(static_cast<double>(x.size(1)));
     const torch::Tensor drawn = deviation * torch::randn({classes, x.size(1)}, generator_);
-    // No gradient would move the weight of a feature that hardly moves: at 0, a shift of it later
-    // on does no harm.
+    // The weight of a feature that hardly varies has no gradient. It begins near 0, so that a shift
+    // of that feature at test time does no harm.
     classifier_->linear->weight.copy_(drawn * x.std(0, /*unbiased=*/false).cpu());
     classifier_->linear->bias.zero_();
     classifier_->to(x.device());
     classifier_->eval();
   }
 
-  // The weights of the best round, with the context of all of x; none when told to leave.
-  std::optional<nn::QuantileClassifier> fit(const torch::Tensor& held_out,
-                                            const torch::Tensor& held_labels, const GoOn& go_on) {
+  // The weights of the best round, with the context of all of x; none once told to stop.
+  std::optional<nn::QuantileClassifier> fit(const torch::Tensor& validation,
+                                            const torch::Tensor& validation_labels,
+                                            const ShouldContinue& should_continue) {
     double least = std::numeric_limits<double>::infinity();
     std::optional<nn::QuantileClassifier> best;
     for (int64_t round = 0, waited = 0; round < kRounds && waited <= kPatience; ++round) {
-      if (go_on && !go_on()) return std::nullopt;
+      if (should_continue && !should_continue()) return std::nullopt;
       train_round(round);
-      nn::QuantileClassifier settled = settle();
-      const double loss = loss_of(settled, held_out, held_labels).item<double>();
+      nn::QuantileClassifier current = with_running_context();
+      const double loss = loss_of(current, validation, validation_labels).item<double>();
       ++waited;
-      if (loss < least) least = loss, best = settled, waited = 0;
+      if (loss < least) least = loss, best = current, waited = 0;
     }
     TORCH_CHECK(best, "[classifiers] expected finite embeddings, got a loss that is not");
     return best;
   }
 
  private:
-  static constexpr int64_t kLeastBatch = 512, kPerClass = 20;
-  static constexpr int64_t kRounds = 30, kPatience = 5, kLeastSteps = 15;
-  static constexpr double kRate = 0.02;
+  static constexpr int64_t kMinBatch = 512, kPerClass = 20;
+  static constexpr int64_t kRounds = 30, kPatience = 5, kMinSteps = 15;
+  static constexpr double kLearningRate = 0.02;
 
   static torch::Tensor loss_of(nn::QuantileClassifier& classifier, const torch::Tensor& x,
                                const torch::Tensor& labels) {
@@ -93,11 +95,11 @@ class Quantile {
   }
 
   void train_round(int64_t round) {
-    const int64_t steps = std::max(kLeastSteps, x_.size(0) / batch_);
+    const int64_t steps = std::max(kMinSteps, x_.size(0) / batch_);
     for (int64_t i = 0; i < steps; ++i) {
       const double done = (round + static_cast<double>(i) / steps) / kRounds;
-      const double rate = kRate * (1 + std::cos(std::numbers::pi * done)) / 2;
-      optimiser_.param_groups()[0].options().set_lr(rate);
+      const double lr = kLearningRate * (1 + std::cos(std::numbers::pi * done)) / 2;
+      optimiser_.param_groups()[0].options().set_lr(lr);
       const torch::Tensor chosen = next_batch();
       optimiser_.zero_grad();
       loss_of(classifier_, x_.index_select(0, chosen), labels_.index_select(0, chosen)).backward();
@@ -105,19 +107,19 @@ class Quantile {
     }
   }
 
-  // Each sample once, then all again in another order.
+  // Each sample once, then all shuffled again.
   torch::Tensor next_batch() {
-    if (!order_.defined() || taken_ + batch_ > x_.size(0)) {
+    if (!order_.defined() || used_ + batch_ > x_.size(0)) {
       order_ = torch::randperm(x_.size(0), generator_, torch::kLong).to(x_.device());
-      taken_ = 0;
+      used_ = 0;
     }
-    taken_ += batch_;
-    return order_.narrow(0, taken_ - batch_, batch_);
+    used_ += batch_;
+    return order_.narrow(0, used_ - batch_, batch_);
   }
 
-  // A copy that ranks in the context of all of x. Ranks do not depend on a logit's scale, and
-  // contexts resolve those of unit variance best.
-  nn::QuantileClassifier settle() {
+  // A copy whose running context is that of all of x. Its logits have unit variance, which contexts
+  // resolve best; ranks do not depend on the scale.
+  nn::QuantileClassifier with_running_context() {
     const torch::NoGradGuard no_grad;
     nn::QuantileClassifier copy(
         std::dynamic_pointer_cast<nn::QuantileClassifierImpl>(classifier_->clone()));
@@ -137,15 +139,15 @@ class Quantile {
   nn::QuantileClassifier classifier_;
   torch::optim::Adam optimiser_;
   torch::Tensor order_;
-  int64_t taken_ = 0;  // of it
+  int64_t used_ = 0;  // samples of order_
 };
 
-// In double: at 1e-5 the gradient of a float is noise.
-struct Logistic {
+// In double: a gradient of 1e-5 would be lost in float's rounding errors.
+struct LogisticFit {
   torch::Tensor x, labels;
   torch::nn::Linear layer;
 
-  Logistic(const torch::Tensor& x_, const torch::Tensor& labels_, int64_t classes)
+  LogisticFit(const torch::Tensor& x_, const torch::Tensor& labels_, int64_t classes)
       : x(x_), labels(labels_), layer(x.size(1), classes) {
     layer->to(x.device(), torch::kDouble);
     const torch::NoGradGuard no_grad;
@@ -170,25 +172,26 @@ struct Logistic {
     return true;
   }
 
-  bool fit(const GoOn& go_on) {
+  // False once told to stop.
+  bool fit(const ShouldContinue& should_continue) {
     torch::optim::LBFGS optimiser(layer->parameters(), torch::optim::LBFGSOptions(1)
-                                                           .max_iter(kRound)
+                                                           .max_iter(kIterationsPerStep)
                                                            .tolerance_grad(kTolerance)
                                                            .tolerance_change(0)
                                                            .history_size(20)
                                                            .line_search_fn("strong_wolfe"));
-    for (int done = 0; done < kIterations && !converged(); done += kRound) {
-      if (go_on && !go_on()) return false;
+    for (int done = 0; done < kIterations && !converged(); done += kIterationsPerStep) {
+      if (should_continue && !should_continue()) return false;
       optimiser.step([&] { return loss_and_gradient(); });
     }
     return true;
   }
 
-  static constexpr int kRound = 20, kIterations = 1000;
+  static constexpr int kIterationsPerStep = 20, kIterations = 1000;
   static constexpr double kTolerance = 1e-5;
 };
 
-void check(const Embedded& data, int64_t features, int64_t classes) {
+void check(const LabelledEmbeddings& data, int64_t features, int64_t classes) {
   const torch::Tensor& x = data.embedding;
   const torch::Tensor& y = data.labels;
   TORCH_CHECK(x.dim() == 2 && x.size(0) > 0 && x.size(1) == features && y.dim() == 1 &&
@@ -203,26 +206,27 @@ void check(const Embedded& data, int64_t features, int64_t classes) {
 
 }  // namespace
 
-Classifiers fit_classifiers(const Embedded& train, const Embedded& held_out, int64_t classes,
-                            const ClassifierOptions& options, const GoOn& go_on) {
+Classifiers fit_classifiers(const LabelledEmbeddings& train, const LabelledEmbeddings& validation,
+                            int64_t classes, const FitOptions& options,
+                            const ShouldContinue& should_continue) {
   const int64_t features = train.embedding.dim() == 2 ? train.embedding.size(1) : 1;
   check(train, features, classes);
-  check(held_out, features, classes);
-  const Standard standard(train.embedding.to(torch::kDouble));
-  const torch::Tensor x = standard(train.embedding);
+  check(validation, features, classes);
+  const StandardScaler scale(train.embedding.to(torch::kDouble));
+  const torch::Tensor x = scale(train.embedding);
 
-  Quantile quantile(x.to(torch::kFloat), train.labels, classes, options);
-  std::optional<nn::QuantileClassifier> ranked =
-      quantile.fit(standard(held_out.embedding).to(torch::kFloat), held_out.labels, go_on);
-  Logistic logistic(x, train.labels, classes);
-  if (!ranked || !logistic.fit(go_on)) return {};
+  QuantileFit quantile(x.to(torch::kFloat), train.labels, classes, options);
+  std::optional<nn::QuantileClassifier> ranked = quantile.fit(
+      scale(validation.embedding).to(torch::kFloat), validation.labels, should_continue);
+  LogisticFit logistic(x, train.labels, classes);
+  if (!ranked || !logistic.fit(should_continue)) return {};
 
   const torch::NoGradGuard no_grad;
   Classifiers result{*ranked, torch::nn::Linear(features, classes)};
   result.to(x.device());
-  standard.into(result.quantile->linear, result.quantile->linear->weight,
-                result.quantile->linear->bias);
-  standard.into(result.logistic, logistic.layer->weight, logistic.layer->bias);
+  scale.fold_into(result.quantile->linear, result.quantile->linear->weight,
+                  result.quantile->linear->bias);
+  scale.fold_into(result.logistic, logistic.layer->weight, logistic.layer->bias);
   result.quantile->eval();
   return result;
 }

@@ -5,7 +5,7 @@
 
 namespace qact::train {
 
-c10::Stream GraphedNetwork::stream(torch::Device device) {
+c10::Stream GraphedNetwork::side_stream(torch::Device device) {
   const c10::impl::VirtualGuardImpl on(device.type());
   const torch::Device exact = device.has_index() ? device : on.getDevice();
   on.synchronizeStream(on.getStream(exact));
@@ -15,37 +15,38 @@ c10::Stream GraphedNetwork::stream(torch::Device device) {
 GraphedNetwork::GraphedNetwork(const torch::Tensor& images, const Forward& forward)
     : images_(images.clone()) {
   forward_.emplace([&] {
-    // A name of its own: autograd is not to mind that batches overwrite each other.
+    // variable_data() has a version counter of its own: autograd then accepts that each batch
+    // overwrites the one before.
     const models::NetworkOutput output = forward(images_.variable_data());
-    embedding_.output = output.embedding;
-    logits_.output = output.logits;
+    embedding_.value = output.embedding;
+    logits_.value = output.logits;
   });
 }
 
 models::NetworkOutput GraphedNetwork::forward(const torch::Tensor& images) {
   images_.copy_(images, /*non_blocking=*/true);
   forward_->replay();
-  for (End* end : {&embedding_, &logits_}) {
-    end->leaf = end->output.detach().requires_grad_(true);
+  for (Output* output : {&embedding_, &logits_}) {
+    output->leaf = output->value.detach().requires_grad_(true);
   }
   return {embedding_.leaf, logits_.leaf};
 }
 
-void GraphedNetwork::record_backward() {
+void GraphedNetwork::capture_backward() {
   std::vector<torch::Tensor> outputs, gradients;
-  for (End* end : {&embedding_, &logits_}) {
-    if (!end->leaf.grad().defined()) continue;
-    end->gradient = end->leaf.grad().clone();
-    outputs.push_back(end->output);
-    gradients.push_back(end->gradient);
+  for (Output* output : {&embedding_, &logits_}) {
+    if (!output->leaf.grad().defined()) continue;
+    output->gradient = output->leaf.grad().clone();
+    outputs.push_back(output->value);
+    gradients.push_back(output->gradient);
   }
   backward_.emplace([&] { torch::autograd::backward(outputs, gradients); }, &*forward_);
 }
 
 void GraphedNetwork::backward() {
-  if (!backward_) record_backward();
-  for (End* end : {&embedding_, &logits_}) {
-    if (end->gradient.defined()) end->gradient.copy_(end->leaf.grad());
+  if (!backward_) capture_backward();
+  for (Output* output : {&embedding_, &logits_}) {
+    if (output->gradient.defined()) output->gradient.copy_(output->leaf.grad());
   }
   backward_->replay();
 }

@@ -1,5 +1,5 @@
-// A network's forward and backward pass in training on a GPU, recorded once and replayed for
-// every batch. The loss between them is computed as usual.
+// A network's forward and backward pass in training on a GPU as two CUDA graphs, captured once and
+// replayed for every batch. The loss between them is computed eagerly.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -17,31 +17,33 @@ class GraphedNetwork {
  public:
   using Forward = std::function<models::NetworkOutput(const torch::Tensor& images)>;
 
-  // A stream to work on from the beginning, behind what the current one has been given.
-  static c10::Stream stream(torch::Device device);
+  // A stream that graphs can be captured on, since the default one cannot. It begins behind the
+  // work of the current stream. All of training runs on it.
+  static c10::Stream side_stream(torch::Device device);
 
-  // Steps in which torch chooses its algorithms, before one is recorded.
-  static constexpr int kStepsBefore = 3;
+  // Eager steps before the capture, in which torch chooses its algorithms.
+  static constexpr int kWarmUpSteps = 3;
 
-  // For batches like `images`, on the current stream. `forward` has run kStepsBefore times on
-  // that stream, and the network's parameters have no gradients.
+  // Captures `forward` for batches like `images` on the current stream, on which it has run
+  // kWarmUpSteps times. The network's parameters must have no gradients.
   GraphedNetwork(const torch::Tensor& images, const Forward& forward);
 
-  // Leaves for the loss to differentiate; the next call overwrites them.
+  // Returns leaves for the loss to differentiate. The next call overwrites them.
   models::NetworkOutput forward(const torch::Tensor& images);
-  // Once those have their gradients, and each time the same of them: overwrites the gradients of
-  // the parameters, which last until the next forward().
+  // Called once the leaves have their gradients, each time the same leaves. Overwrites the
+  // gradients of the parameters, which last until the next forward().
   void backward();
 
  private:
-  // An output of the network, and what the loss sees of it.
-  struct End {
-    torch::Tensor output, leaf, gradient;
+  // An output of the forward graph; the loss sees it as a leaf, whose gradient is the backward
+  // graph's input.
+  struct Output {
+    torch::Tensor value, leaf, gradient;
   };
-  void record_backward();
+  void capture_backward();
 
   torch::Tensor images_;
-  End embedding_, logits_;
+  Output embedding_, logits_;
   std::optional<CudaGraph> forward_, backward_;
 };
 

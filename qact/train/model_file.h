@@ -1,5 +1,5 @@
-// A trained network in a file: the weights under their usual names, those of the classifiers on
-// its embeddings, and in the metadata all that is needed to build it again and to feed it.
+// A trained network in a file: its weights under their usual names, those of the classifiers on its
+// embeddings, and a model card in the metadata, which says how to build it and normalise its input.
 #pragma once
 
 #include <filesystem>
@@ -19,21 +19,40 @@ struct ModelCard {
   data::Moments normalisation;           // of the images it was trained on
   std::string data;                      // the dataset's name
   std::string data_hash;                 // data::digest_of the training images
-  std::string loss;                      // it was trained with
+  std::string loss;                      // that it was trained with
   std::vector<std::string> class_names;  // empty: none
-  int64_t epoch = 0;                     // epochs it was trained for
+  int64_t epoch = 0;                     // how many it was trained for
+
+  template <class Self, class Visit>
+  static void visit_fields(Self& c, Visit visit) {
+    visit("model", c.model);
+    visit("activation", c.options.activation);
+    visit("placement", c.options.placement);
+    visit("early_stages", c.options.early_stages);
+    visit("norm", c.options.norm);
+    visit("classes", c.options.classes);
+    visit("channels", c.options.channels);
+    visit("image_size", c.options.image_size);
+    visit("mean", c.normalisation.mean);
+    visit("std", c.normalisation.std);
+    visit("data", c.data);
+    visit("data_hash", c.data_hash);
+    visit("loss", c.loss);
+    visit("class_names", c.class_names);
+    visit("epoch", c.epoch);
+  }
 };
 
 void save_model(const std::filesystem::path& path, const models::Network& network,
-                const ModelCard& card, const FittedClassifiers& classifiers = {});
+                const ModelCard& card, const ClassifiersByContext& classifiers = {});
 
 struct Model {
   ModelCard card;
   std::shared_ptr<models::Network> network;  // on the CPU
-  FittedClassifiers classifiers;             // on its embeddings; empty where the file has none
+  ClassifiersByContext classifiers;          // on its embeddings; empty where the file has none
 };
-// Throws, naming the file, where it is damaged, no model of ours, or has weights that are no
-// finite numbers.
+// Throws, naming the file, where it is damaged, was not written by save_model(), or has weights
+// that are not finite.
 Model load_model(const std::filesystem::path& path);
 
 }  // namespace qact::train

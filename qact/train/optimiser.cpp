@@ -2,120 +2,98 @@
 
 #include <torch/torch.h>
 
-#include "qact/ops/checks.h"
+#include "qact/train/tensor_extractor.h"
 
 namespace qact::train {
 namespace {
 
 using safetensors::Tensors;
-constexpr const char* kMomentum = ".momentum_buffer";
-constexpr const char* kMean = ".exp_avg";
-constexpr const char* kSquare = ".exp_avg_sq";
+constexpr const char* kMomentumBuffer = ".momentum_buffer";
+constexpr const char* kExpAvg = ".exp_avg";
+constexpr const char* kExpAvgSq = ".exp_avg_sq";
 constexpr const char* kStep = ".step";
-
-// Takes tensors out of a saved state one by one, so that what is left over is known.
-class Saved {
- public:
-  Saved(const Tensors& state, const std::string& source) : left_(state), source_(source) {}
-
-  bool contains(const std::string& name) const { return left_.contains(name); }
-
-  torch::Tensor take(const std::string& name, const torch::Tensor& like) {
-    const auto found = left_.find(name);
-    const std::string where = source_ + ": tensor '" + name + "'";
-    if (found == left_.end()) safetensors::fail(where, ops::describe(like), "none");
-    const torch::Tensor tensor = found->second;
-    if (tensor.sizes() != like.sizes() || tensor.scalar_type() != like.scalar_type()) {
-      safetensors::fail(where, ops::describe(like), ops::describe(tensor));
-    }
-    left_.erase(found);
-    return torch::empty_like(like).copy_(tensor);  // with its device and strides
-  }
-
-  void check_empty() const {
-    if (left_.empty()) return;
-    safetensors::fail(source_, "only tensors that the optimiser has",
-                      "'" + left_.begin()->first + "' too");
-  }
-
- private:
-  Tensors left_;
-  std::string source_;
-};
-
-torch::Tensor no_step() { return torch::zeros({}, torch::kLong); }
 
 }  // namespace
 
 Optimiser::Optimiser(const TrainConfig& config, const models::Network& network) : config_(config) {
-  for (const auto& item : network.named_parameters()) slots_.push_back({item.key(), item.value()});
+  for (const auto& item : network.named_parameters()) {
+    states_.push_back({item.key(), item.value()});
+  }
 }
 
 void Optimiser::zero_grad() {
-  for (Slot& slot : slots_) slot.parameter.mutable_grad().reset();
+  for (ParameterState& s : states_) s.parameter.mutable_grad().reset();
 }
 
 void Optimiser::step(double lr) {
   const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> parameters, gradients, momenta, means, squares, steps;
-  for (Slot& slot : slots_) {
-    const torch::Tensor& p = slot.parameter;
+  std::vector<torch::Tensor> parameters, gradients, momentum_buffers, exp_avgs, exp_avg_sqs, steps;
+  for (ParameterState& s : states_) {
+    const torch::Tensor& p = s.parameter;
     if (!p.grad().defined()) continue;
     parameters.push_back(p);
     gradients.push_back(p.grad());
     if (adam()) {
-      if (!slot.mean.defined()) {
-        slot.mean = torch::zeros_like(p);
-        slot.square = torch::zeros_like(p);
-        slot.steps = torch::zeros({}, p.options().dtype(torch::kFloat));
+      if (!s.exp_avg.defined()) {
+        s.exp_avg = torch::zeros_like(p);
+        s.exp_avg_sq = torch::zeros_like(p);
+        s.step = torch::zeros({}, p.options().dtype(torch::kFloat));
       }
-      means.push_back(slot.mean);
-      squares.push_back(slot.square);
-      steps.push_back(slot.steps);
+      exp_avgs.push_back(s.exp_avg);
+      exp_avg_sqs.push_back(s.exp_avg_sq);
+      steps.push_back(s.step);
     } else if (config_.momentum > 0) {
-      if (!slot.momentum.defined()) slot.momentum = torch::zeros_like(p);
-      momenta.push_back(slot.momentum);
+      if (!s.momentum_buffer.defined()) s.momentum_buffer = torch::zeros_like(p);
+      momentum_buffers.push_back(s.momentum_buffer);
     }
   }
   if (parameters.empty()) return;
   if (adam()) {
     constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8;
     at::_foreach_add_(steps, 1);
-    at::_fused_adam_(parameters, gradients, means, squares, {}, steps, lr, kBeta1, kBeta2,
+    at::_fused_adam_(parameters, gradients, exp_avgs, exp_avg_sqs, {}, steps, lr, kBeta1, kBeta2,
                      config_.weight_decay, kEps, /*amsgrad=*/false, /*maximize=*/false);
   } else {
-    at::_fused_sgd_(parameters, gradients, momenta, config_.weight_decay, config_.momentum, lr,
+    at::_fused_sgd_(parameters, gradients, momentum_buffers, config_.weight_decay, config_.momentum,
+                    lr,
                     /*dampening=*/0, config_.nesterov, /*maximize=*/false,
                     /*is_first_step=*/false);
   }
 }
 
-Tensors Optimiser::state() const {
+Tensors Optimiser::state_dict() const {
   Tensors result;
-  for (const Slot& slot : slots_) {
-    if (slot.momentum.defined()) result[slot.name + kMomentum] = slot.momentum;
-    if (!slot.mean.defined()) continue;
-    result[slot.name + kMean] = slot.mean;
-    result[slot.name + kSquare] = slot.square;
-    result[slot.name + kStep] = slot.steps.to(torch::kLong);
+  for (const ParameterState& s : states_) {
+    if (s.momentum_buffer.defined()) result[s.name + kMomentumBuffer] = s.momentum_buffer;
+    if (!s.exp_avg.defined()) continue;
+    result[s.name + kExpAvg] = s.exp_avg;
+    result[s.name + kExpAvgSq] = s.exp_avg_sq;
+    result[s.name + kStep] = s.step.to(torch::kLong);
   }
   return result;
 }
 
-void Optimiser::load(const Tensors& state, const std::string& source) {
-  Saved saved(state, source);
-  for (Slot& slot : slots_) {
-    slot.momentum = slot.mean = slot.square = slot.steps = torch::Tensor();
-    const torch::Tensor& p = slot.parameter;
-    if (adam() && saved.contains(slot.name + kStep)) {
-      slot.mean = saved.take(slot.name + kMean, p);
-      slot.square = saved.take(slot.name + kSquare, p);
-      slot.steps = saved.take(slot.name + kStep, no_step()).to(p.device(), torch::kFloat);
-    } else if (!adam() && saved.contains(slot.name + kMomentum)) {
-      slot.momentum = saved.take(slot.name + kMomentum, p);
+void Optimiser::load_state_dict(const Tensors& state, const std::string& source) {
+  Tensors left = state;
+  TensorExtractor saved(&left, source);
+  for (ParameterState& s : states_) {
+    s.momentum_buffer = s.exp_avg = s.exp_avg_sq = s.step = torch::Tensor();
+    const torch::Tensor& p = s.parameter;
+    const auto extract = [&](const char* suffix) {
+      const torch::Tensor tensor = saved.extract(s.name + suffix, p.sizes(), p.scalar_type());
+      return torch::empty_like(p).copy_(tensor);  // on p's device, with its strides
+    };
+    if (adam() && saved.contains(s.name + kStep)) {
+      s.exp_avg = extract(kExpAvg);
+      s.exp_avg_sq = extract(kExpAvgSq);
+      s.step = saved.extract(s.name + kStep, {}, torch::kLong).to(p.device(), torch::kFloat);
+    } else if (!adam() && saved.contains(s.name + kMomentumBuffer)) {
+      s.momentum_buffer = extract(kMomentumBuffer);
     }
   }
-  saved.check_empty();
+  if (left.empty()) return;
+  safetensors::fail(source, "only tensors that the optimiser has",
+                    "'" + left.begin()->first + "' too");
 }
 
 }  // namespace qact::train

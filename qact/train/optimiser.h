@@ -1,5 +1,5 @@
-// SGD and Adam with a state that can be saved by the parameters' names. One call to torch's
-// fused kernels is a step: a loop over hundreds of small parameters would keep a GPU waiting.
+// SGD and Adam whose state is saved by the parameters' names. A step is one call of torch's fused
+// kernels: a loop over hundreds of small parameters would keep a GPU waiting.
 #pragma once
 
 #include <memory>
@@ -19,25 +19,26 @@ class Optimiser {
   void zero_grad();
   void step(double lr);
 
-  // PARAMETER.momentum_buffer of SGD; PARAMETER.exp_avg, .exp_avg_sq and .step of Adam.
-  // Nothing of a parameter that has had no gradient yet.
-  safetensors::Tensors state() const;
-  // Throws where a tensor belongs to no parameter or does not fit it; `source` for the message.
-  void load(const safetensors::Tensors& state, const std::string& source);
+  // PARAMETER.momentum_buffer of SGD; PARAMETER.exp_avg, .exp_avg_sq and .step of Adam. None of a
+  // parameter that has had no gradient yet.
+  safetensors::Tensors state_dict() const;
+  // Throws where a tensor belongs to no parameter or does not fit it; `source` is for the message.
+  void load_state_dict(const safetensors::Tensors& state, const std::string& source);
 
  private:
-  struct Slot {
+  struct ParameterState {
     std::string name;
     torch::Tensor parameter;
     // Undefined until the first gradient.
-    torch::Tensor momentum = {};                       // of SGD
-    torch::Tensor mean = {}, square = {}, steps = {};  // of Adam; steps is a float for its kernel
+    torch::Tensor momentum_buffer = {};  // of SGD
+    torch::Tensor exp_avg = {}, exp_avg_sq = {},
+                  step = {};  // of Adam, whose kernel takes float steps
   };
 
   bool adam() const { return config_.opt == "adam"; }
 
   TrainConfig config_;
-  std::vector<Slot> slots_;
+  std::vector<ParameterState> states_;
 };
 
 }  // namespace qact::train

@@ -2,12 +2,13 @@
 //
 //   config.json         the resolved configuration
 //   model.safetensors   the network as last saved
-//   best.safetensors    the network after the epoch of the highest validation accuracy, the
-//                       first of equals; not there where nothing is held out
-//   state.safetensors   where the run is (checkpoint.h)
+//   best.safetensors    the network after the epoch of the highest validation accuracy, of equal
+//   ones
+//                       the first; missing where there are no validation images
+//   state.safetensors   how far the run is (training_state.h)
 //   train.jsonl         a row for each epoch
-//   .lock               held by the process that trains
-//   results.jsonl       rows of evaluations (evaluate.h)
+//   .lock               locked by the process that trains
+//   results.jsonl       rows of evaluations
 #pragma once
 
 #include <filesystem>
@@ -29,21 +30,22 @@ struct RunFolder {
 
   bool exists() const { return std::filesystem::exists(config()); }
 
-  // Throws where there is no run to go on with.
+  // Throws where there is no run to resume.
   void expect_resumable() const;
-  // Throws where the folder holds a run, or weights, and `resume` is off, or another run.
+  // Throws where a new run would overwrite a run or weights; with `resume`, where the run here has
+  // other options.
   void check_free(const TrainConfig& config, bool resume) const;
 };
 
-// Throws: `folder` is none of a run, because of `found`.
+// Throws: `folder` is not the folder of a run; `found` says why.
 [[noreturn]] void refuse_run(const std::filesystem::path& folder, const std::string& found);
-// This file of a run's folder; throws where it is not there.
+// Returns `file`, a file of a run's folder; throws where it is missing.
 std::filesystem::path expect_in_run(const std::filesystem::path& file);
 
-// Held while a process works in a run's folder, and gone with it, however it ends.
+// Locks a run's folder while it lives. The lock ends with the process, however that ends.
 class RunLock {
  public:
-  // Makes the folder. Throws where another process, or another run of this one, is in it.
+  // Makes the folder. Throws where it is locked already, by another process or by this one.
   explicit RunLock(const RunFolder& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;

@@ -12,10 +12,10 @@
 namespace qact::train {
 namespace {
 
-// Torch's settings are the program's, so they are put back.
-class Settings {
+// Torch's settings are global: these of a run are restored at its end.
+class TorchSettingsGuard {
  public:
-  explicit Settings(const TrainConfig& config)
+  explicit TorchSettingsGuard(const TrainConfig& config)
       : threads_(at::get_num_threads()),
         deterministic_(context().deterministicAlgorithms()),
         fill_(context().deterministicFillUninitializedMemory()),
@@ -24,25 +24,25 @@ class Settings {
         tf32_convolutions_(context().allowTF32CuDNN()) {
     at::set_num_threads(config.threads > 0 ? static_cast<int>(config.threads) : threads_);
     if (torch::Device(config.device).is_cpu()) {
-      // Sums in an order that repeats.
+      // Sums have the same order in each run.
       context().setDeterministicAlgorithms(true, /*warn_only=*/false);
       context().setDeterministicFillUninitializedMemory(false);
     } else {
-      set_fast(true, true, true);
+      set_gpu_options(true, true, true);
     }
   }
-  ~Settings() {
+  ~TorchSettingsGuard() {
     at::set_num_threads(threads_);
     context().setDeterministicAlgorithms(deterministic_, /*warn_only=*/false);
     context().setDeterministicFillUninitializedMemory(fill_);
-    set_fast(benchmark_, tf32_products_, tf32_convolutions_);
+    set_gpu_options(benchmark_, tf32_products_, tf32_convolutions_);
   }
-  Settings(const Settings&) = delete;
-  Settings& operator=(const Settings&) = delete;
+  TorchSettingsGuard(const TorchSettingsGuard&) = delete;
+  TorchSettingsGuard& operator=(const TorchSettingsGuard&) = delete;
 
  private:
   static at::Context& context() { return at::globalContext(); }
-  static void set_fast(bool benchmark, bool tf32_products, bool tf32_convolutions) {
+  static void set_gpu_options(bool benchmark, bool tf32_products, bool tf32_convolutions) {
     context().setBenchmarkCuDNN(benchmark);
     context().setAllowTF32CuBLAS(tf32_products);
     context().setAllowTF32CuDNN(tf32_convolutions);
@@ -59,7 +59,7 @@ TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
   check(config);
   check_device("train", config.device);
   if (resume) folder.expect_resumable();
-  const Settings settings(config);
+  const TorchSettingsGuard settings(config);
   config.threads = at::get_num_threads();
   std::optional<RunLock> lock;
   if (std::filesystem::exists(folder.folder)) lock.emplace(folder);
@@ -67,10 +67,10 @@ TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
   Trainer trainer(config, folder, events);
   if (!lock) {
     lock.emplace(folder);
-    folder.check_free(config, resume);  // someone may have been here in between
+    folder.check_free(config, resume);  // another process may have written here meanwhile
   }
   resume ? trainer.restore() : trainer.begin();
-  // Last: a folder with a configuration has a state to resume from.
+  // Last: a folder with a configuration always has a state to resume from.
   write_config(folder.config(), config);
   return trainer.run();
 }

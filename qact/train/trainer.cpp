@@ -6,37 +6,20 @@
 #include <cmath>
 
 #include "qact/base/fail.h"
-#include "qact/metrics/retrieval.h"
 #include "qact/models/autocast.h"
 #include "qact/nn/quantile_activation.h"
 #include "qact/train/add_classifiers.h"
-#include "qact/train/checkpoint.h"
+#include "qact/train/async_scalar.h"
+#include "qact/train/json_fields.h"
 #include "qact/train/not_finite.h"
+#include "qact/train/training_state.h"
+#include "qact/train/validation.h"
 
 namespace qact::train {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-// A number of the device's that the host will want to know. Its copy is queued at once, so that
-// whoever waits for it does not wait for what is queued later.
-class Awaited {
- public:
-  explicit Awaited(const torch::Tensor& value) : mark_(value.device()) {
-    const auto memory = torch::dtype(torch::kDouble).pinned_memory(value.is_cuda());
-    on_host_ = torch::empty({}, memory).copy_(value.detach(), /*non_blocking=*/true);
-    mark_.set();
-  }
-  double get() {
-    mark_.wait();
-    return on_host_.item<double>();
-  }
-
- private:
-  Event mark_;
-  torch::Tensor on_host_;
-};
 
 std::shared_ptr<models::Network> make_network(const TrainConfig& c, const TrainingData& data) {
   torch::manual_seed(c.seed);
@@ -78,31 +61,25 @@ Trainer::Trainer(const TrainConfig& config, const RunFolder& folder, const Train
       steps_(data_.batches() / config.accumulate),
       network_(make_network(config, data_)),
       optimiser_(config, *network_),
-      schedule_(config, steps_) {}
+      scheduler_(config, steps_),
+      early_stopping_(config) {}
 
-template <class Any, class Visit>
-void Trainer::visit_progress(Any& p, Visit visit) {
-  visit("epoch", p.epoch);
-  visit("step", p.step);
-  visit("loss_sum", p.loss_sum);
-  visit("best", p.best);
-  visit("best_epoch", p.best_epoch);
-  visit("finished", p.finished);
+void Trainer::begin() {
+  save_training_state(folder_.state(), *network_, optimiser_, saved_progress());
 }
 
-void Trainer::begin() { save_state(folder_.state(), *network_, optimiser_, saved_progress()); }
-
 void Trainer::restore() {
-  const auto saved = load_state(folder_.state(), *network_, optimiser_,
-                                [&](const Json& progress) { check_saved(progress); });
-  visit_progress(progress_, [&](const char* name, auto& field) { saved.at(name).get_to(field); });
-  schedule_.load(saved.at("schedule"));
+  const auto saved = load_training_state(folder_.state(), *network_, optimiser_,
+                                         [&](const Json& progress) { check_saved(progress); });
+  fields_from_json(saved, &progress_);
+  scheduler_.load_state_dict(saved.at("scheduler"));
+  early_stopping_.load_state_dict(saved.at("early_stopping"));
   if (fs::exists(folder_.rows())) restore_rows();
 }
 
 void Trainer::restore_rows() {
   size_t torn = 0;
-  // The rows are written first: those of epochs that the state does not know come again.
+  // Rows are written before the state: those of epochs that it does not know are made again.
   for (results::Row& row : results::read_rows_so_far(folder_.rows(), torn)) {
     if (row.value("epoch", int64_t{0}) <= progress_.epoch) rows_.push_back(std::move(row));
   }
@@ -115,9 +92,9 @@ void Trainer::restore_rows() {
 }
 
 Json Trainer::saved_progress() const {
-  Json progress;
-  visit_progress(progress_, [&](const char* name, const auto& field) { progress[name] = field; });
-  progress["schedule"] = schedule_.state();
+  Json progress = fields_to_json(progress_);
+  progress["scheduler"] = scheduler_.state_dict();
+  progress["early_stopping"] = early_stopping_.state_dict();
   progress["config"] = run_identity(config_);
   progress["data"] = {{"hash", data_.hash()},
                       {"images", data_.split().count()},
@@ -143,13 +120,13 @@ void Trainer::check_saved(const Json& progress) const {
   }
 }
 
-// The state last: it alone says where the run is, and all else is then at least as new. A run
-// that goes on from an older state writes the same again.
+// The state last: it alone says how far the run is, and the other files are then at least as new. A
+// run that resumes from an older state writes the same files again.
 void Trainer::save() {
-  check_finite(*network_);
+  check_finite_weights(*network_);
   save_model(folder_.model(), *network_, card());
   results::write_rows(folder_.rows(), rows_);
-  save_state(folder_.state(), *network_, optimiser_, saved_progress());
+  save_training_state(folder_.state(), *network_, optimiser_, saved_progress());
 }
 
 ModelCard Trainer::card() const {
@@ -164,16 +141,16 @@ ModelCard Trainer::card() const {
           .epoch = progress_.epoch};
 }
 
-// Replayed, gradients overwrite each other instead of adding up.
-bool Trainer::records() const {
+// A replayed graph overwrites the gradients instead of accumulating them.
+bool Trainer::uses_cuda_graph() const {
   return config_.cuda_graph == "auto" && CudaGraph::available() &&
          torch::Device(config_.device).is_cuda() && config_.accumulate == 1 &&
          !config_.checkpoint_activations;
 }
 
 TrainResult Trainer::run() {
-  std::optional<c10::StreamGuard> own_stream;
-  if (records()) own_stream.emplace(GraphedNetwork::stream(config_.device));
+  std::optional<c10::StreamGuard> side_stream;
+  if (uses_cuda_graph()) side_stream.emplace(GraphedNetwork::side_stream(config_.device));
   first_step_ = steps_done();
   TrainResult result;
   while (!progress_.finished && !result.interrupted) {
@@ -183,7 +160,7 @@ TrainResult Trainer::run() {
   if (progress_.finished) {
     result.interrupted = !add_classifiers(folder_, config_, data_, [&] { return report(); });
   }
-  result.stopped_early = schedule_.exhausted();
+  result.stopped_early = early_stopping_.should_stop();
   result.epochs = progress_.epoch;
   result.steps = steps_done();
   if (progress_.best_epoch > 0) result.best = progress_.best;
@@ -207,28 +184,29 @@ bool Trainer::train_epoch() {
 }
 
 double Trainer::take_step() {
-  if (!recorded_) optimiser_.zero_grad();
+  if (!graphed_) optimiser_.zero_grad();
   double sum = 0;
   for (int64_t i = 0; i < config_.accumulate; ++i) {
     const Batch batch = data_.next();
-    if (!recorded_ && records() && steps_done() - first_step_ == GraphedNetwork::kStepsBefore) {
-      recorded_.emplace(batch.images, [&](const torch::Tensor& images) { return forward(images); });
+    const bool warmed_up = steps_done() - first_step_ == GraphedNetwork::kWarmUpSteps;
+    if (!graphed_ && uses_cuda_graph() && warmed_up) {
+      graphed_.emplace(batch.images, [&](const torch::Tensor& images) { return forward(images); });
     }
     const models::NetworkOutput output =
-        recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
+        graphed_ ? graphed_->forward(batch.images) : forward(batch.images);
     const int64_t number = steps_done() * config_.accumulate + i;
-    const torch::Tensor loss =
-        loss_of(output, batch.labels, {config_.seed, base::Stream::loss, number});
-    Awaited awaited(loss);
+    base::Random random(config_.seed, base::Stream::loss, number);
+    const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
+    AsyncScalar loss_on_host(loss);
     (loss / config_.accumulate).backward();
-    if (recorded_) recorded_->backward();
-    // While a device is busy with the backward pass: it is never left without work, and the
-    // weights are still those that gave the loss.
-    const double value = awaited.get();
-    if (!std::isfinite(value)) stop_at(batch, value);
+    if (graphed_) graphed_->backward();
+    // Read while the device is busy with the backward pass, so that it never waits for the host;
+    // and before the step, so that the weights are still those that gave the loss.
+    const double value = loss_on_host.get();
+    if (!std::isfinite(value)) fail_not_finite(batch, value);
     sum += value;
   }
-  optimiser_.step(schedule_.lr(progress_.epoch, progress_.step));
+  optimiser_.step(scheduler_.lr(progress_.epoch, progress_.step));
   return sum / static_cast<double>(config_.accumulate);
 }
 
@@ -237,12 +215,7 @@ models::NetworkOutput Trainer::forward(const torch::Tensor& images) {
   return network_->forward(images);
 }
 
-torch::Tensor Trainer::loss_of(const models::NetworkOutput& output, const torch::Tensor& labels,
-                               base::Random random) const {
-  return loss_.value({output.embedding, output.logits, labels}, random);
-}
-
-void Trainer::stop_at(const Batch& batch, double loss) {
+void Trainer::fail_not_finite(const Batch& batch, double loss) {
   const std::string where = first_not_finite(*network_, [&] { forward(batch.images); });
   base::fail("train", "expected a finite loss, got ", loss, " at step ", steps_done() + 1,
              " (epoch ", progress_.epoch + 1, "): the first output that is not finite is that of ",
@@ -261,17 +234,20 @@ double Trainer::images_per_second() const {
 }
 
 bool Trainer::end_epoch() {
-  check_finite(*network_);
-  Progress& p = progress_;
+  check_finite_weights(*network_);
+  TrainProgress& p = progress_;
   const double speed = images_per_second();
   results::Row row = {{"kind", "epoch"},
                       {"epoch", p.epoch + 1},
                       {"step", steps_done()},
-                      {"lr", schedule_.lr(p.epoch, steps_ - 1)},
+                      {"lr", scheduler_.lr(p.epoch, steps_ - 1)},
                       {"loss", p.loss_sum / static_cast<double>(steps_)}};
   bool best = false;
   if (data_.validation_images() > 0) {
-    const std::optional<Validation> found = validate();
+    network_->eval();
+    const std::optional<Validation> found =
+        validate([&](const torch::Tensor& images) { return forward(images); }, loss_, config_,
+                 data_, [&] { return report(); });
     if (!found) return false;
     best = found->accuracy > p.best;
     row["val_loss"] = found->loss;
@@ -281,46 +257,19 @@ bool Trainer::end_epoch() {
       p.best = found->accuracy;
       p.best_epoch = p.epoch + 1;
     }
-    schedule_.end_epoch(found->accuracy);
+    scheduler_.end_epoch(found->accuracy);
+    early_stopping_.end_epoch(found->accuracy);
   }
   row["images_per_s"] = rounded(speed, 0.1);
   row["seconds"] = rounded(seconds_since(epoch_start_), 0.01);
   p.epoch += 1;
   p.step = 0;
   p.loss_sum = 0;
-  p.finished = p.epoch == config_.epochs || schedule_.exhausted();
+  p.finished = p.epoch == config_.epochs || early_stopping_.should_stop();
   rows_.push_back(row);
   if (best) save_model(folder_.best(), *network_, card());
   if (events_.epoch) events_.epoch(row);
   return true;
-}
-
-std::optional<Trainer::Validation> Trainer::validate() {
-  const torch::NoGradGuard no_grad;
-  network_->eval();
-  // Sums stay on the device: none is waited for before all batches are on their way.
-  const auto number = torch::dtype(torch::kDouble).device(torch::Device(config_.device));
-  torch::Tensor loss = torch::zeros({}, number), correct = torch::zeros({}, number);
-  std::vector<torch::Tensor> embeddings, labels;
-  PrefetchingLoader& feed = data_.plain(TrainingData::Subset::validation);
-  for (int64_t i = 0; const std::optional<Batch> batch = feed.next(); ++i) {
-    const models::NetworkOutput output = forward(batch->images);
-    base::Random random(config_.seed, base::Stream::validation_loss, i);
-    loss += loss_of(output, batch->labels, random).to(number) * batch->labels.size(0);
-    if (loss_.balanced) {
-      embeddings.push_back(output.embedding.to(torch::kFloat));
-      labels.push_back(batch->labels.clone());
-    } else {
-      correct += (output.logits.argmax(1) == batch->labels).sum();
-    }
-    if (!report()) return std::nullopt;
-  }
-  const auto images = static_cast<double>(data_.validation_images());
-  const double accuracy =
-      loss_.balanced
-          ? metrics::map_at_k(torch::cat(embeddings).cpu(), torch::cat(labels).cpu(), 1).map
-          : correct.item<double>() / images;
-  return Validation{accuracy, loss.item<double>() / images};
 }
 
 }  // namespace qact::train

@@ -1,4 +1,4 @@
-// The loop of training: steps, epochs, and what is saved when.
+// The training loop: steps, epochs, and when what is saved.
 #pragma once
 
 #include <torch/types.h>
@@ -9,10 +9,12 @@
 
 #include "qact/losses/loss.h"
 #include "qact/models/network.h"
+#include "qact/train/early_stopping.h"
 #include "qact/train/graphed_network.h"
 #include "qact/train/model_file.h"
 #include "qact/train/optimiser.h"
-#include "qact/train/schedule.h"
+#include "qact/train/progress.h"
+#include "qact/train/scheduler.h"
 #include "qact/train/train.h"
 #include "qact/train/training_data.h"
 
@@ -22,41 +24,22 @@ class Trainer {
  public:
   Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events);
 
-  // Saves where a run begins, so that it can be resumed from then on.
+  // Saves the first state of a new run, so that it can be resumed from now on.
   void begin();
-  // From the folder's state. Throws where it is of other options or data.
+  // Loads the state in the folder. Throws where it has other options or data.
   void restore();
   TrainResult run();
 
  private:
-  // Where the run is: between two steps, or before a validation.
-  struct Progress {
-    int64_t epoch = 0;    // done, validated
-    int64_t step = 0;     // done, of the epoch under way
-    double loss_sum = 0;  // over those
-    double best = -1;     // validation accuracy
-    int64_t best_epoch = 0;
-    bool finished = false;
-  };
-  template <class Any, class Visit>
-  static void visit_progress(Any& p, Visit visit);
-
-  struct Validation {
-    double accuracy = 0, loss = 0;
-  };
-
-  // Each returns false, or nothing, once it was told to stop.
+  // Each returns false once TrainEvents::step has returned false.
   bool train_epoch();
   bool end_epoch();
-  std::optional<Validation> validate();
   bool report();
 
   double take_step();
-  bool records() const;
+  bool uses_cuda_graph() const;
   models::NetworkOutput forward(const torch::Tensor& images);
-  torch::Tensor loss_of(const models::NetworkOutput& output, const torch::Tensor& labels,
-                        base::Random random) const;
-  [[noreturn]] void stop_at(const Batch& batch, double loss);
+  [[noreturn]] void fail_not_finite(const Batch& batch, double loss);
   nlohmann::ordered_json saved_progress() const;
   void check_saved(const nlohmann::ordered_json& progress) const;
   void restore_rows();
@@ -73,13 +56,14 @@ class Trainer {
   const int64_t steps_;  // in an epoch
   const std::shared_ptr<models::Network> network_;
   Optimiser optimiser_;
-  Schedule schedule_;
-  std::optional<GraphedNetwork> recorded_;
-  Progress progress_;
+  LrScheduler scheduler_;
+  EarlyStopping early_stopping_;
+  std::optional<GraphedNetwork> graphed_;
+  TrainProgress progress_;
   results::Rows rows_;
 
-  int64_t first_step_ = 0;  // when the run began or went on
-  int64_t images_ = 0;      // of the epoch, seen since then
+  int64_t first_step_ = 0;  // of this process: 0, or where the run was resumed
+  int64_t images_ = 0;      // of the current epoch, seen by this process
   std::chrono::steady_clock::time_point epoch_start_;
 };
 

@@ -1,5 +1,5 @@
-// The images that a run trains on and those that it chooses by, as batches of tensors. Both
-// are of the training part: the test part is not read.
+// The training and the validation images of a run, as batches of tensors. Both come from the
+// dataset's training part: its test part is not read.
 #pragma once
 
 #include <torch/types.h>
@@ -9,61 +9,39 @@
 #include <vector>
 
 #include "qact/data/dataset.h"
-#include "qact/data/loader.h"
 #include "qact/train/config.h"
-#include "qact/train/event.h"
+#include "qact/train/prefetching_loader.h"
 
 namespace qact::train {
 
-struct Batch {
-  torch::Tensor images, labels;
-};
-
-// A loader whose batches are tensors on a device.
-class PrefetchingLoader {
- public:
-  PrefetchingLoader(const data::Split& split, data::LoaderOptions options, torch::Device device);
-
-  void start(int64_t epoch, std::vector<int64_t> order, int64_t first);
-  // Valid until the next call; none at the end.
-  std::optional<Batch> next();
-
- private:
-  std::vector<data::BatchSlot> slots(const data::Split& split, const data::LoaderOptions& options);
-
-  image::Size size_;
-  torch::Device device_;
-  std::vector<torch::Tensor> memory_;
-  Event copied_;  // the last batch, to the device
-  data::Loader loader_;
-};
-
-// Indices of the images, at random by `seed`: round(share * count) of them are held out.
-struct Holdout {
+struct SplitIndices {
   std::vector<int64_t> train, validation;
 };
-Holdout hold_out(int64_t count, double share, uint64_t seed);
+// Splits the indices 0 to count - 1 at random: round(validation_share * count) are for validation.
+SplitIndices random_split(int64_t count, double validation_share, uint64_t seed);
 
 class TrainingData {
  public:
-  // `balanced`: every batch has equally many samples of several classes.
+  // `balanced`: training batches are class-balanced (losses/balanced_order.h).
   TrainingData(const TrainConfig& config, bool balanced);
 
   const data::DatasetInfo& dataset() const { return opened_.info; }
   const data::Split& split() const { return split_; }
-  const std::string& hash() const { return hash_; }  // data::digest_of it
+  const std::string& hash() const { return hash_; }  // data::digest_of(split())
+  // Training images.
   int64_t images() const { return static_cast<int64_t>(indices_.train.size()); }
   int64_t validation_images() const { return static_cast<int64_t>(indices_.validation.size()); }
   int64_t batch_size() const { return batch_size_; }
   int64_t batches() const;  // in an epoch
 
-  // Batches of an epoch, from `first` on. Its order depends on the seed and the epoch alone.
+  // Starts on the training batches of an epoch, from the batch `first` on. Their order depends on
+  // the seed and the epoch alone.
   void start(int64_t epoch, int64_t first);
   Batch next();
 
   enum class Subset { train, validation };
-  // Starts on the part's images, once each, in a fixed order, as they are.
-  PrefetchingLoader& plain(Subset subset);
+  // Starts on a subset's images: each once, in a fixed order, without augmentation.
+  PrefetchingLoader& evaluation_loader(Subset subset);
 
  private:
   const std::vector<int64_t>& indices(Subset subset) const;
@@ -76,10 +54,10 @@ class TrainingData {
   const data::Dataset opened_;
   const data::Split split_;
   const std::string hash_;
-  const Holdout indices_;
+  const SplitIndices indices_;
   const int64_t batch_size_;
-  std::optional<PrefetchingLoader> augmented_;
-  std::map<Subset, PrefetchingLoader> plain_;
+  std::optional<PrefetchingLoader> training_loader_;
+  std::map<Subset, PrefetchingLoader> evaluation_loaders_;
 };
 
 }  // namespace qact::train

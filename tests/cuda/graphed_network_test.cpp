@@ -1,5 +1,5 @@
-// CudaGraph passes give the gradients that the same network gives without them, step by step as its
-// parameters change.
+// Replayed from CUDA graphs, a network gives the same gradients as without them, step by step as
+// its parameters change.
 #include "qact/train/graphed_network.h"
 
 #include <c10/core/StreamGuard.h>
@@ -21,7 +21,7 @@ torch::Tensor loss_of(const models::NetworkOutput& output, const torch::Tensor& 
 void compare(const std::string& activation, bool mixed, bool channels_last, bool by_logits) {
   SCOPED_TRACE(activation + (mixed ? " bfloat16" : " float32") +
                (channels_last ? " channels_last" : "") + (by_logits ? " logits" : " embedding"));
-  const c10::StreamGuard stream(train::GraphedNetwork::stream(torch::kCUDA));
+  const c10::StreamGuard stream(train::GraphedNetwork::side_stream(torch::kCUDA));
   torch::manual_seed(1);
   const auto network =
       models::make("lenet", {.channels = 1, .image_size = 28, .activation = activation});
@@ -33,8 +33,8 @@ void compare(const std::string& activation, bool mixed, bool channels_last, bool
     return network->forward(images);
   };
   const auto images = [] { return torch::randn({64, 1, 28, 28}, torch::kCUDA); };
-  for (int i = 0; i < train::GraphedNetwork::kStepsBefore; ++i) forward(images());
-  train::GraphedNetwork recorded(images(), forward);
+  for (int i = 0; i < train::GraphedNetwork::kWarmUpSteps; ++i) forward(images());
+  train::GraphedNetwork graphed(images(), forward);
   torch::optim::SGD optimizer(parameters, 0.05);
 
   for (int step = 0; step < 4; ++step) {
@@ -42,9 +42,9 @@ void compare(const std::string& activation, bool mixed, bool channels_last, bool
     const torch::Tensor expected = loss_of(forward(x), y, by_logits);
     const auto gradients =
         torch::autograd::grad({expected}, parameters, {}, {}, false, /*allow_unused=*/true);
-    const torch::Tensor loss = loss_of(recorded.forward(x), y, by_logits);
+    const torch::Tensor loss = loss_of(graphed.forward(x), y, by_logits);
     loss.backward();
-    recorded.backward();
+    graphed.backward();
     EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-2);
     for (size_t i = 0; i < parameters.size(); ++i) {
       const torch::Tensor found = parameters[i].grad();
@@ -59,7 +59,7 @@ void compare(const std::string& activation, bool mixed, bool channels_last, bool
   }
 }
 
-TEST(CudaRecordedNetwork, GivesTheSameGradients) {
+TEST(CudaGraphedNetwork, GivesTheSameGradients) {
   for (const char* activation : {"relu", "qact"}) {
     for (const bool mixed : {false, true}) {
       compare(activation, mixed, /*channels_last=*/mixed, /*by_logits=*/true);

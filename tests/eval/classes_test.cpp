@@ -5,14 +5,14 @@
 #include "qact/eval/predict.h"
 #include "tests/base/message.h"
 #include "tests/image/image_folder.h"
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace qact::eval {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Animals : train::TrainFolder {
+struct Animals : train::TrainingFixture {
   Animals() {
     write("animals", {"cat", "cow", "dog"});
     train::TrainConfig training = config();

@@ -10,7 +10,7 @@
 #include "qact/core/context.h"
 #include "qact/nn/quantile_activation.h"
 #include "qact/ops/context.h"
-#include "tests/eval/evaluate_folder.h"
+#include "tests/eval/evaluation_fixture.h"
 
 namespace qact::eval {
 namespace {
@@ -127,7 +127,7 @@ TEST(Diagnostics, NeuronsShowWhatPasses) {
 
 // Rows against the values that they count, neuron by neuron.
 TEST(Diagnostics, RowsCountTheNeuronsValues) {
-  const EvaluateFolder folder;
+  const EvaluationFixture folder;
   EvaluateOptions options;
   options.modes = {"prior"};
   options.corruptions = {"brightness"};

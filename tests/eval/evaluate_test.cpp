@@ -12,7 +12,7 @@
 #include "qact/eval/row_file.h"
 #include "qact/results/curve.h"
 #include "tests/base/message.h"
-#include "tests/eval/evaluate_folder.h"
+#include "tests/eval/evaluation_fixture.h"
 
 namespace qact::eval {
 namespace {
@@ -30,8 +30,8 @@ EvaluateOptions quick() {
   return options;
 }
 
-const EvaluateFolder& shared() {
-  static const EvaluateFolder folder;
+const EvaluationFixture& shared() {
+  static const EvaluationFixture folder;
   return folder;
 }
 

@@ -10,8 +10,9 @@
 #include "qact/nn/context_mode.h"
 #include "qact/safetensors/torch/tensors.h"
 #include "qact/train/device.h"
+#include "qact/train/fit_classifiers.h"
 #include "tests/base/message.h"
-#include "tests/eval/evaluate_folder.h"
+#include "tests/eval/evaluation_fixture.h"
 
 namespace qact::eval {
 namespace {
@@ -49,8 +50,8 @@ double difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max()
 // trained weights: infer() on one copy, a plain statement of the mode on another.
 class Inferences : public ::testing::TestWithParam<const char*> {
  protected:
-  static const EvaluateFolder& folder() {
-    static std::map<std::string, EvaluateFolder> folders;
+  static const EvaluationFixture& folder() {
+    static std::map<std::string, EvaluationFixture> folders;
     return folders.try_emplace(GetParam(), GetParam()).first->second;
   }
 
@@ -147,9 +148,9 @@ TEST_P(Inferences, DatasetKeepsTheMeanOverAFirstPass) {
 TEST_P(Inferences, ClassifiersFollow) {
   how_.mode = "tracked";
   const Tensor labels = torch::tensor(split_.labels, torch::kLong);
-  const train::Embedded known{infer(model_, split_, how_, {}).embedding, labels};
+  const train::LabelledEmbeddings known{infer(model_, split_, how_, {}).embedding, labels};
   EXPECT_EQ(classifiers_of(model_), std::vector<std::string>{"head"});
-  const train::Embedded others{known.embedding.flip(0), labels};
+  const train::LabelledEmbeddings others{known.embedding.flip(0), labels};
   model_.classifiers = {train::fit_classifiers(known, known, 3),
                         train::fit_classifiers(others, others, 3)};
   const std::vector<std::string> names = {"head", "quantile", "logistic"};

@@ -9,7 +9,7 @@
 #include "qact/image/codec.h"
 #include "qact/image/resize.h"
 #include "tests/base/message.h"
-#include "tests/eval/evaluate_folder.h"
+#include "tests/eval/evaluation_fixture.h"
 
 namespace qact::eval {
 namespace {
@@ -30,7 +30,7 @@ image::Image image_of(const data::Split& split, int64_t index) {
 
 // Test images as files: the same classes as from the dataset, whatever else is there.
 TEST(Predict, ClassifiesFilesAsTheDatasetsImages) {
-  EvaluateFolder folder;
+  EvaluationFixture folder;
   const data::Split split = folder.test_images();
   const fs::path images = folder.path / "images" / "inner";
   fs::create_directories(images);
@@ -65,7 +65,7 @@ TEST(Predict, ClassifiesFilesAsTheDatasetsImages) {
 
 // Links that lead in a circle or nowhere are named; those to folders are not followed.
 TEST(Predict, NamesWhatCannotBeRead) {
-  const EvaluateFolder folder;
+  const EvaluationFixture folder;
   const fs::path images = folder.path / "images";
   fs::create_directories(images / "inner");
   write_png(images / "inner" / "good.png", image_of(folder.test_images(), 0));
@@ -96,7 +96,7 @@ TEST(Predict, NamesWhatCannotBeRead) {
 
 // The shorter side is resized and the middle cropped.
 TEST(Predict, TakesOtherSizesAndColours) {
-  EvaluateFolder folder;
+  EvaluationFixture folder;
   const train::Model model = folder.model();
   image::Image wide({40, 100, 3}), tall({64, 16, 1});
   std::iota(wide.pixels.begin(), wide.pixels.end(), 0);

@@ -2,7 +2,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "tests/eval/evaluate_folder.h"
+#include "tests/eval/evaluation_fixture.h"
 
 namespace qact::eval {
 namespace {
@@ -18,7 +18,7 @@ class TorchThreads {
 
 // Jobs run the network on one thread each, whatever torch is set to.
 TEST(Threads, OfTorchDoNotChangeAnEvaluation) {
-  const EvaluateFolder folder;
+  const EvaluationFixture folder;
   EvaluateOptions options;
   options.corruptions = {"brightness"};
   options.severities = {0, 5};

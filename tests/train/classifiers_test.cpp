@@ -3,17 +3,18 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "qact/train/fit_classifiers.h"
 #include "qact/train/model_file.h"
 #include "tests/base/message.h"
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace qact::train {
 namespace {
 
 constexpr int64_t kClasses = 4, kFeatures = 6;
 
-// Classes around points of their own, features on scales far apart; one says nothing.
-Embedded blobs(int64_t count, uint64_t seed) {
+// Each class around a centre of its own; features of very different scales, one of them constant.
+LabelledEmbeddings blobs(int64_t count, uint64_t seed) {
   torch::manual_seed(7);
   const torch::Tensor centres = 2 * torch::randn({kClasses, kFeatures});
   const torch::Tensor scales = torch::logspace(-1, 1, kFeatures);
@@ -29,10 +30,10 @@ double accuracy(const torch::Tensor& p, const torch::Tensor& labels) {
 }
 
 TEST(Classifiers, ClassifyAndAreTheSameEachTime) {
-  const Embedded train = blobs(800, 1), held_out = blobs(200, 2), test = blobs(500, 3);
-  const Classifiers one = fit_classifiers(train, held_out, kClasses);
-  const Classifiers two = fit_classifiers(train, held_out, kClasses);
-  const Classifiers other = fit_classifiers(train, held_out, kClasses, {.seed = 1});
+  const LabelledEmbeddings train = blobs(800, 1), validation = blobs(200, 2), test = blobs(500, 3);
+  const Classifiers one = fit_classifiers(train, validation, kClasses);
+  const Classifiers two = fit_classifiers(train, validation, kClasses);
+  const Classifiers other = fit_classifiers(train, validation, kClasses, {.seed = 1});
   EXPECT_FALSE(torch::equal(one.quantile->linear->weight, other.quantile->linear->weight));
   for (const std::string& name : classifier_names()) {
     const torch::Tensor p = probabilities(one, name, test.embedding);
@@ -49,7 +50,7 @@ TEST(Classifiers, ClassifyAndAreTheSameEachTime) {
 
 // Convex: where the gradient vanishes is the answer. Written out for standardised features.
 TEST(Classifiers, LogisticRegressionConverges) {
-  const Embedded train = blobs(300, 1);
+  const LabelledEmbeddings train = blobs(300, 1);
   const Classifiers found = fit_classifiers(train, blobs(50, 2), kClasses);
   const torch::Tensor raw = train.embedding.to(torch::kDouble);
   torch::Tensor std = raw.std(0, false);
@@ -63,22 +64,22 @@ TEST(Classifiers, LogisticRegressionConverges) {
   EXPECT_LT(error.mean(0).abs().max().item<double>(), 1e-4);
 }
 
-TEST(Classifiers, RanksInTheBatchBearAShiftOfAllEmbeddings) {
+TEST(Classifiers, RanksInTheBatchWithstandAShiftOfAllEmbeddings) {
   Classifiers found = fit_classifiers(blobs(800, 1), blobs(200, 2), kClasses);
-  const Embedded test = blobs(500, 3);
+  const LabelledEmbeddings test = blobs(500, 3);
   const torch::Tensor shifted = test.embedding + 20 * torch::logspace(-1, 1, kFeatures);
-  const double kept = accuracy(probabilities(found, "quantile", shifted), test.labels);
+  const double tracked = accuracy(probabilities(found, "quantile", shifted), test.labels);
   nn::set_context_mode(*found.quantile, nn::ContextMode::batch);
   const double ranked = accuracy(probabilities(found, "quantile", shifted), test.labels);
-  EXPECT_LT(kept, 0.8);
-  EXPECT_GT(ranked, kept + 0.1);
-  // The one feature that never moved in training is not listened to: its weights are not those
-  // that were drawn, blown up by its scale.
+  EXPECT_LT(tracked, 0.8);
+  EXPECT_GT(ranked, tracked + 0.1);
+  // The feature that was constant in training is ignored: its weights are not the first random
+  // ones, divided by its tiny deviation.
   EXPECT_LT(found.quantile->linear->weight.select(1, 2).abs().max().item<double>(), 0.1);
 }
 
-TEST(Classifiers, AreKeptInTheModelsFile) {
-  const TrainFolder scratch;
+TEST(Classifiers, AreSavedInTheModelsFile) {
+  const TrainingFixture scratch;
   const auto network = models::make("mlp", {.classes = 4, .channels = 1, .image_size = 16});
   torch::manual_seed(1);
   const torch::Tensor x = torch::randn({40, network->features()});
@@ -107,19 +108,19 @@ TEST(Classifiers, AreKeptInTheModelsFile) {
       if (tensor_name.starts_with("classifier.tracked.")) half[tensor_name] = tensor;
     }
     expect_in(
-        "expected classifiers for kept contexts and for the batch's own, got the former alone",
-        message_of([&] { take_classifiers(&half, path); }));
+        "expected classifiers for running contexts and for the batch's own, got the former alone",
+        message_of([&] { extract_classifiers(&half, path); }));
     file.tensors["classifier.batch.logistic.bias"] = torch::zeros({3});
     expect_in(
         "'classifier.batch.logistic.bias': expected float32 of shape (4), got float32 of shape (3)",
-        message_of([&] { take_classifiers(&file.tensors, path); }));
+        message_of([&] { extract_classifiers(&file.tensors, path); }));
   }
   save_model(scratch.path / "plain", *network, card);
   EXPECT_TRUE(load_model(scratch.path / "plain").classifiers.empty());
 }
 
-TEST(Classifiers, LeaveAndRefuse) {
-  const Embedded train = blobs(100, 1);
+TEST(Classifiers, StopWhenToldAndRefuse) {
+  const LabelledEmbeddings train = blobs(100, 1);
   for (int most : {0, 3}) {
     const Classifiers left =
         fit_classifiers(train, train, kClasses, {}, [&] { return --most >= 0; });
@@ -134,7 +135,7 @@ TEST(Classifiers, LeaveAndRefuse) {
 }
 
 TEST(Classifiers, AreFittedAtTheEndOfARun) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   for (const double validation : {0.2, 0.0}) {
     TrainConfig config = scratch.config();
     config.fit_classifiers = "auto";

@@ -1,4 +1,4 @@
-// Every system call that a save makes fails once, and the run goes on from what is left.
+// Each system call of a save fails once, and the run is resumed from what is left.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
@@ -6,16 +6,16 @@
 
 #include <cerrno>
 
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace {
 
-// Which call is to fail, if any. The definitions below come before the C library's for all
-// that is linked into this program.
+// Which call is to fail, if any. The definitions below replace the C library's for all code that is
+// linked into this program.
 struct Fault {
   bool armed = false;
   int left = 0;   // calls until the one that fails
-  int error = 0;  // errno of it
+  int error = 0;  // its errno
 } fault;
 
 bool fails() {
@@ -36,7 +36,7 @@ extern "C" {
 ssize_t write(int file, const void* bytes, size_t count) {
   static auto* const real = next<ssize_t(int, const void*, size_t)>("write");
   if (!fails()) return real(file, bytes, count);
-  // A disk that fills up takes a part first.
+  // A full disk takes a part first.
   if (real(file, bytes, count / 2) < 0) return -1;
   errno = fault.error;
   return -1;
@@ -75,8 +75,8 @@ bool has_only_whole_files(const RunFolder& run) {
   return true;
 }
 
-TEST(FailingWrites, LeaveACheckpointThatGoesOn) {
-  const TrainFolder scratch;
+TEST(FailingWrites, LeaveAStateToResumeFrom) {
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.epochs = 2;
   const RunFolder whole = scratch.run("whole");
@@ -108,8 +108,8 @@ TEST(FailingWrites, LeaveACheckpointThatGoesOn) {
     EXPECT_TRUE(contents(run.model()) == contents(whole.model())) << "call " << k;
     EXPECT_TRUE(contents(run.best()) == contents(whole.best())) << "call " << k;
   }
-  // config, best, then model, rows and state twice: a write, two syncs and a rename each, but that
-  // one of them is new and takes its place without a rename.
+  // config, best, then model, rows and state twice: a write, two syncs and a rename each; one of
+  // them is a new file, which needs no rename.
   EXPECT_EQ(failures, 4 * 8 - 1);
 }
 

@@ -1,9 +1,9 @@
-// The first losses and gradients of each network with each activation, as they were when they were
-// pinned: what changes them is not a refactoring. QACT_REMAKE=1 writes them anew.
+// The first losses and gradients of each network with each activation, against stored ones: a
+// change of them is a change of behaviour. QACT_REMAKE=1 writes them anew.
 //
-// In float32 the last bit of another processor's convolution may change a level, and deep networks
-// of QAct make much of that: their first losses differ by up to 0.06 between instruction sets. In
-// float64 no level changes, and training steps can be taken at a rate that trains.
+// In float32 the last bit of a convolution, which depends on the processor, may change a level, and
+// deep networks of QAct amplify that: their first losses differ by up to 0.06 between instruction
+// sets. In float64 no level changes, even at a learning rate that trains.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -45,7 +45,7 @@ torch::Tensor uniform(std::vector<int64_t> shape, uint64_t stream) {
   return x;
 }
 
-// In place of torch's own, whose normal numbers differ in the last bit between instruction sets.
+// Instead of torch's own, whose normal numbers differ in the last bit between instruction sets.
 void draw_weights(torch::nn::Module& network) {
   torch::NoGradGuard no_grad;
   const torch::Tensor pool = uniform({65537}, 99).to(torch::kDouble);

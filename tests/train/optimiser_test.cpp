@@ -31,7 +31,7 @@ TrainConfig with(const std::string& opt, bool nesterov = false) {
   return config;
 }
 
-TEST(Optimiser, GoesOnFromItsState) {
+TEST(Optimiser, ResumesFromItsState) {
   for (const TrainConfig& config : {with("sgd"), with("sgd", true), with("adam")}) {
     Trained whole(config);
     whole.step(1);
@@ -39,9 +39,9 @@ TEST(Optimiser, GoesOnFromItsState) {
     Trained other(config);
     safetensors::load_state_dict(*other.network, safetensors::state_dict(*whole.network), "test");
     safetensors::Tensors state;
-    for (const auto& [name, tensor] : whole.optimiser->state()) state[name] = tensor.clone();
+    for (const auto& [name, tensor] : whole.optimiser->state_dict()) state[name] = tensor.clone();
     EXPECT_FALSE(state.empty());
-    other.optimiser->load(state, "test");
+    other.optimiser->load_state_dict(state, "test");
     whole.step(3);
     other.step(3);
     const auto expected = safetensors::state_dict(*whole.network);
@@ -51,7 +51,7 @@ TEST(Optimiser, GoesOnFromItsState) {
   }
 }
 
-// The oracle is torch's own, one parameter at a time.
+// The oracle is torch's own optimiser, which is not fused.
 TEST(Optimiser, StepsAsTorchDoes) {
   for (const TrainConfig& config : {with("sgd"), with("sgd", true), with("adam")}) {
     Trained ours(config), theirs(config);
@@ -91,10 +91,10 @@ TEST(Optimiser, StepsAsTorchDoes) {
 TEST(Optimiser, RefusesAStateOfAnother) {
   Trained trained(with("sgd"));
   trained.step(1);
-  const safetensors::Tensors state = trained.optimiser->state();
+  const safetensors::Tensors state = trained.optimiser->state_dict();
   const auto message = [&](const TrainConfig& config, const safetensors::Tensors& tensors) {
     try {
-      Trained(config).optimiser->load(tensors, "FILE");
+      Trained(config).optimiser->load_state_dict(tensors, "FILE");
     } catch (const std::runtime_error& error) {
       return std::string(error.what());
     }

@@ -1,10 +1,10 @@
-// What a run may be resumed with, and what is told where it may not.
+// What a run can be resumed with, and the errors where it cannot.
 #include <gtest/gtest.h>
 
 #include "qact/train/model_file.h"
 #include "tests/base/message.h"
 #include "tests/image/image_folder.h"
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace qact::train {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A run that was stopped in its second epoch.
-struct Stopped : TrainFolder {
+struct Stopped : TrainingFixture {
   Stopped() {
     int calls = 7;  // four steps, the validation, two steps
     EXPECT_TRUE(train(config(), run("run"), false, stop_after(&calls)).interrupted);
@@ -24,7 +24,7 @@ struct Stopped : TrainFolder {
 };
 
 TEST(Resume, NeedsARun) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   const RunFolder run = scratch.run("mistyped");
   const auto message = [&] { return message_of([&] { train(scratch.config(), run, true); }); };
   EXPECT_EQ(message(), "[train] expected a run to resume in " + run.folder.string() +
@@ -39,7 +39,7 @@ TEST(Resume, NeedsARun) {
 }
 
 TEST(Resume, KeepsFilesOfOthers) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   const RunFolder run = scratch.run("run");
   fs::create_directories(run.folder);
   const fs::path own = run.folder / "config.json.backup";
@@ -64,7 +64,7 @@ TEST(Resume, NeedsTheState) {
 
 // From its first moment on: a run that was killed before its first step can be resumed.
 TEST(Resume, BeginsWithAState) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.epochs = 1;
   TrainEvents events;
@@ -102,7 +102,7 @@ TEST(Resume, TellsOtherData) {
 
 // Images in folders, of which one is renamed: its images would have another's label.
 TEST(Resume, TellsAClassThatWasRenamed) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   const fs::path data = scratch.path / "images";
   write_images(data / "train", {"cat", "dog"}, 4);
   write_images(data / "test", {"cat", "dog"}, 1);
@@ -134,7 +134,7 @@ TEST(Resume, TellsAConfigurationThatWasEdited) {
             "[train] expected --model as the run began, \"mlp\", got \"lenet\"");
 }
 
-TEST(Resume, CutsOffALineThatIsNotWhole) {
+TEST(Resume, CutsOffAnIncompleteLine) {
   const Stopped scratch;
   const RunFolder run = scratch.run_folder();
   const std::string rows = contents(run.rows());

@@ -1,15 +1,14 @@
-// What is promised about threads: a run repeats for the same number of them, which is part of the
-// run.
+// A run repeats bit for bit for the same number of threads, which is therefore part of the run.
 #include <gtest/gtest.h>
 
 #include "tests/base/message.h"
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace qact::train {
 namespace {
 
 TEST(Threads, ARunOfTwoIsResumedBitForBitAndWithTwoOnly) {
-  const TrainFolder folder;
+  const TrainingFixture folder;
   TrainConfig config = folder.config();
   config.threads = 2;
   config.epochs = 1;

@@ -7,7 +7,7 @@
 #include "qact/data/digest.h"
 #include "qact/train/model_file.h"
 #include "tests/base/message.h"
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace qact::train {
 namespace {
@@ -34,9 +34,9 @@ const Case kCases[] = {
      [](TrainConfig& c) { c.model = "lenet", c.amp = "bf16", c.channels_last = true; }},
 };
 
-// The oracle is a run that was never stopped.
-TEST(Train, GoesOnFromEveryStepBitForBit) {
-  const TrainFolder scratch;
+// Against a run that was never stopped.
+TEST(Train, ResumesFromEveryStepBitForBit) {
+  const TrainingFixture scratch;
   for (const Case& each : kCases) {
     TrainConfig config = scratch.config();
     each.change(config);
@@ -65,7 +65,7 @@ TEST(Train, GoesOnFromEveryStepBitForBit) {
 }
 
 TEST(Train, DoesNotDependOnTheWorkers) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.augment = "crop-flip";
   train(config, scratch.run("none"), false);
@@ -75,7 +75,7 @@ TEST(Train, DoesNotDependOnTheWorkers) {
 }
 
 TEST(Train, LearnsAndLeavesAModelThatCanBeUsed) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.epochs = 6;
   const RunFolder run = scratch.run("run");
@@ -103,8 +103,8 @@ TEST(Train, LearnsAndLeavesAModelThatCanBeUsed) {
   EXPECT_EQ(output.logits.sizes(), (std::vector<int64_t>{2, 3}));
 }
 
-TEST(Train, WithoutHeldOutImagesThereIsNoBest) {
-  const TrainFolder scratch;
+TEST(Train, WithoutValidationImagesThereIsNoBest) {
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.validation = 0;
   config.epochs = 1;
@@ -114,10 +114,10 @@ TEST(Train, WithoutHeldOutImagesThereIsNoBest) {
   EXPECT_FALSE(fs::exists(scratch.run("run").best()));
 }
 
-// One image alone has no statistics of its own: no remainder of the classifiers' batches or of the
-// validation's is one. LeNet's dense layers have one value per image.
-TEST(Train, NoBatchIsOneImageAlone) {
-  const TrainFolder scratch;
+// A single image has no statistics, since LeNet's linear layers have one value per image. So no
+// batch, of the classifiers or of the validation, is a single image.
+TEST(Train, NoBatchIsASingleImage) {
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.model = "lenet";
   config.epochs = 1;
@@ -140,8 +140,8 @@ TEST(Train, NoBatchIsOneImageAlone) {
   }
 }
 
-TEST(Train, HoldsOutTwoImagesOrNone) {
-  const TrainFolder scratch;
+TEST(Train, ValidatesOnTwoImagesOrNone) {
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   for (const auto& [share, text] :
        {std::pair{0.01, "0.01, which is 1 of 90"}, {0.001, "0.001, which is 0 of 90"}}) {
@@ -152,7 +152,7 @@ TEST(Train, HoldsOutTwoImagesOrNone) {
 }
 
 TEST(Train, StopsEarly) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.epochs = 50;
   config.early_stopping = 1;
@@ -165,7 +165,7 @@ TEST(Train, StopsEarly) {
 }
 
 TEST(Train, ALossThatIsNotFiniteNamesStepAndLayer) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   // The weights grow by 1e12 each step.
   config.lr = config.weight_decay = 1e6;
@@ -177,9 +177,9 @@ TEST(Train, ALossThatIsNotFiniteNamesStepAndLayer) {
   EXPECT_FALSE(fs::exists(scratch.run("run").model()));
 }
 
-// Rounding, and no more, tells them from float32 in the usual layout.
+// They differ from float32 in the default layout by rounding alone.
 TEST(Train, MixedPrecisionAndLayoutHardlyChangeTheLoss) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.model = "lenet";
   config.epochs = 1;
@@ -197,18 +197,19 @@ TEST(Train, MixedPrecisionAndLayoutHardlyChangeTheLoss) {
 }
 
 TEST(Train, CheckpointedActivationsGiveTheSameWeights) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.model = "resnet26";
   config.epochs = 1;
-  train(config, scratch.run("kept"), false);
+  train(config, scratch.run("default"), false);
   config.checkpoint_activations = true;
-  train(config, scratch.run("recomputed"), false);
-  EXPECT_TRUE(contents(scratch.run("kept").model()) == contents(scratch.run("recomputed").model()));
+  train(config, scratch.run("checkpointed"), false);
+  EXPECT_TRUE(contents(scratch.run("default").model()) ==
+              contents(scratch.run("checkpointed").model()));
 }
 
 TEST(Train, OneProcessAtATime) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   const TrainConfig config = scratch.config();
   const RunFolder run = scratch.run("run");
   std::string message;
@@ -224,7 +225,7 @@ TEST(Train, OneProcessAtATime) {
 }
 
 TEST(Train, TellsADeviceThatIsNotThere) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.device = "cuda:99";
   expect_in("GPUs that torch sees, got cuda:99",
@@ -232,7 +233,7 @@ TEST(Train, TellsADeviceThatIsNotThere) {
 }
 
 TEST(Train, RefusesAFolderWithAnotherRun) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.epochs = 1;
   const RunFolder run = scratch.run("run");
@@ -245,7 +246,7 @@ TEST(Train, RefusesAFolderWithAnotherRun) {
 }
 
 TEST(Train, LeavesNoFolderWhereItCannotBegin) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.batch_size = 80;
   expect_in("at least 80 training images for one step, got 72",
@@ -254,7 +255,7 @@ TEST(Train, LeavesNoFolderWhereItCannotBegin) {
 }
 
 TEST(Train, TellsADamagedState) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.epochs = 2;
   const RunFolder run = scratch.run("run");

@@ -5,24 +5,24 @@
 
 #include <algorithm>
 
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace qact::train {
 namespace {
 
-TEST(HoldOut, PartsAllImages) {
-  for (const auto& [count, share, held] :
+TEST(RandomSplit, HasEachIndexOnce) {
+  for (const auto& [count, share, expected] :
        {std::tuple<int64_t, double, size_t>{10, 0.2, 2}, {11, 0.2, 2}, {7, 0, 0}, {1, 0.5, 1}}) {
-    const Holdout parts = hold_out(count, share, 42);
-    EXPECT_EQ(parts.validation.size(), held);
-    std::vector<int64_t> all = parts.train;
-    all.insert(all.end(), parts.validation.begin(), parts.validation.end());
+    const SplitIndices indices = random_split(count, share, 42);
+    EXPECT_EQ(indices.validation.size(), expected);
+    std::vector<int64_t> all = indices.train;
+    all.insert(all.end(), indices.validation.begin(), indices.validation.end());
     std::sort(all.begin(), all.end());
     ASSERT_EQ(static_cast<int64_t>(all.size()), count);
     for (int64_t i = 0; i < count; ++i) EXPECT_EQ(all[i], i);
   }
-  EXPECT_EQ(hold_out(100, 0.2, 42).validation, hold_out(100, 0.2, 42).validation);
-  EXPECT_NE(hold_out(100, 0.2, 42).validation, hold_out(100, 0.2, 43).validation);
+  EXPECT_EQ(random_split(100, 0.2, 42).validation, random_split(100, 0.2, 42).validation);
+  EXPECT_NE(random_split(100, 0.2, 42).validation, random_split(100, 0.2, 43).validation);
 }
 
 // All batches of an epoch, one after the other.
@@ -34,7 +34,7 @@ torch::Tensor images_of(TrainingData& data, int64_t epoch, int64_t first = 0) {
 }
 
 TEST(TrainingData, AnEpochIsTheSameFromAnyBatchOn) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.augment = "crop-flip";
   for (const bool balanced : {false, true}) {
@@ -48,7 +48,7 @@ TEST(TrainingData, AnEpochIsTheSameFromAnyBatchOn) {
 }
 
 TEST(TrainingData, BalancedBatchesHaveAsManyOfEachClass) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainConfig config = scratch.config();
   config.batch_size = 17;
   config.classes_per_batch = 2;
@@ -63,13 +63,13 @@ TEST(TrainingData, BalancedBatchesHaveAsManyOfEachClass) {
 }
 
 TEST(TrainingData, ValidationIsNeverTrainedOn) {
-  const TrainFolder scratch;
+  const TrainingFixture scratch;
   TrainingData data(scratch.config(), false);
   EXPECT_EQ(data.images(), 72);
   const torch::Tensor train = images_of(data, 0).flatten(1);
-  PrefetchingLoader& feed = data.plain(TrainingData::Subset::validation);
+  PrefetchingLoader& loader = data.evaluation_loader(TrainingData::Subset::validation);
   int64_t seen = 0;
-  while (const auto batch = feed.next()) {
+  while (const auto batch = loader.next()) {
     seen += batch->labels.size(0);
     const torch::Tensor distances = torch::cdist(batch->images.flatten(1), train);
     EXPECT_GT(distances.min().item<double>(), 0.1);

@@ -11,14 +11,14 @@ struct CudaGraph::Graph {
 
 bool CudaGraph::available() { return true; }
 
-CudaGraph::CudaGraph(const std::function<void()>& work, const CudaGraph* before)
+CudaGraph::CudaGraph(const std::function<void()>& work, const CudaGraph* previous)
     : graph_(std::make_unique<Graph>()) {
   at::cuda::CUDAGraph& graph = graph_->graph;
-  // A recording's memory is its own: what steps before it left in torch's cache is given back.
-  if (!before) c10::cuda::CUDACachingAllocator::emptyCache();
-  const auto pool = before ? before->graph_->graph.pool() : at::cuda::graph_pool_handle();
-  // Autograd works on threads of its own, and loaders go on beside them: only what this thread
-  // does could spoil the recording.
+  // The graph gets a memory pool of its own: free what earlier steps left in torch's cache.
+  if (!previous) c10::cuda::CUDACachingAllocator::emptyCache();
+  const auto pool = previous ? previous->graph_->graph.pool() : at::cuda::graph_pool_handle();
+  // Thread-local: autograd and the loaders go on in other threads, and only this thread's calls
+  // could invalidate the capture.
   graph.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
   try {
     work();

@@ -3,14 +3,14 @@
 
 #include "qact/data/dataset.h"
 #include "qact/eval/evaluate.h"
-#include "tests/train/train_folder.h"
+#include "tests/train/training_fixture.h"
 
 namespace qact::eval {
 
 inline constexpr int64_t kTestImages = 41;
 
-struct EvaluateFolder : train::TrainFolder {
-  explicit EvaluateFolder(const std::string& activation = "qact") {
+struct EvaluationFixture : train::TrainingFixture {
+  explicit EvaluationFixture(const std::string& activation = "qact") {
     train::write_bands(path / "data", "t10k", kTestImages);
     train::TrainConfig training = config();
     training.activation = activation;

@@ -1,9 +1,8 @@
-#include "qact/train/checkpoint.h"
+#include "qact/train/training_state.h"
 
 #include <torch/torch.h>
 #include <zlib.h>
 
-#include "qact/base/fail.h"
 #include "qact/safetensors/torch/tensors.h"
 
 namespace qact::train {
@@ -49,16 +48,8 @@ std::string metadata(const safetensors::TensorFile& file, const char* name,
 
 }  // namespace
 
-void check_finite(const models::Network& network) {
-  for (const auto& [name, tensor] : safetensors::state_dict(network)) {
-    if (tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) {
-      base::fail("train", "expected finite weights to save, got values of ", name, " that are not");
-    }
-  }
-}
-
-void save_state(const std::filesystem::path& path, const models::Network& network,
-                const Optimiser& optimiser, const nlohmann::ordered_json& progress) {
+void save_training_state(const std::filesystem::path& path, const models::Network& network,
+                         const Optimiser& optimiser, const nlohmann::ordered_json& progress) {
   Tensors all;
   const auto add = [&](const std::string& prefix, const Tensors& tensors) {
     for (const auto& [name, tensor] : tensors) {
@@ -66,12 +57,12 @@ void save_state(const std::filesystem::path& path, const models::Network& networ
     }
   };
   add(kModel, safetensors::state_dict(network));
-  add(kOptimiser, optimiser.state());
+  add(kOptimiser, optimiser.state_dict());
   const std::string text = progress.dump();
   safetensors::write_tensors(path, all, {{kProgress, text}, {kChecksum, checksum(all, text)}});
 }
 
-nlohmann::ordered_json load_state(
+nlohmann::ordered_json load_training_state(
     const std::filesystem::path& path, models::Network& network, Optimiser& optimiser,
     const std::function<void(const nlohmann::ordered_json& progress)>& check) {
   const safetensors::TensorFile file = safetensors::read_tensors(path);
@@ -83,7 +74,7 @@ nlohmann::ordered_json load_state(
   const auto progress = nlohmann::ordered_json::parse(text);
   check(progress);
   safetensors::load_state_dict(network, with_prefix(file.tensors, kModel), path.string());
-  optimiser.load(with_prefix(file.tensors, kOptimiser), path.string());
+  optimiser.load_state_dict(with_prefix(file.tensors, kOptimiser), path.string());
   return progress;
 }
 

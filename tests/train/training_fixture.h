@@ -1,4 +1,4 @@
-// A small dataset and quick runs on it.
+// A small dataset, and the configuration of a quick training run on it.
 #pragma once
 
 #include <filesystem>
@@ -40,13 +40,13 @@ inline void write_bands(const std::filesystem::path& folder, const std::string& 
   std::ofstream(folder / (part + "-labels-idx1-ubyte"), std::ios::binary) << labels;
 }
 
-struct TrainFolder : ScratchFolder {
-  TrainFolder() {
+struct TrainingFixture : ScratchFolder {
+  TrainingFixture() {
     write_bands(path / "data", "train", 90);
     write_bands(path / "data", "t10k", 3);
   }
 
-  // 3 epochs of 4 steps, 18 images held out.
+  // 3 epochs of 4 steps, 18 images for validation.
   TrainConfig config() const {
     TrainConfig config;
     config.data = (path / "data").string();
@@ -62,7 +62,7 @@ struct TrainFolder : ScratchFolder {
   RunFolder run(const std::string& name) const { return {path / name}; }
 };
 
-// Says stop after so many steps and batches of validation.
+// Stops a run after `*calls` steps and batches of the validation.
 inline TrainEvents stop_after(int* calls) {
   TrainEvents events;
   events.step = [calls](const TrainStatus&) { return --*calls > 0; };

@@ -1,0 +1,44 @@
+#include "qact/train/prefetching_loader.h"
+
+#include <torch/torch.h>
+
+namespace qact::train {
+
+PrefetchingLoader::PrefetchingLoader(const data::Split& split, data::LoaderOptions options,
+                                     torch::Device device)
+    : size_(split.size),
+      device_(device),
+      copied_(device),
+      loader_(split, options, slots(split, options)) {}
+
+std::vector<data::BatchSlot> PrefetchingLoader::slots(const data::Split& split,
+                                                      const data::LoaderOptions& options) {
+  std::vector<data::BatchSlot> result;
+  for (int i = 0; i < options.workers + 1; ++i) {
+    const auto memory = torch::TensorOptions().pinned_memory(device_.is_cuda());
+    memory_.push_back(torch::empty({options.batch_size * split.size.values()}, memory));
+    memory_.push_back(torch::empty({options.batch_size}, memory.dtype(torch::kLong)));
+    result.push_back({memory_[2 * i].data_ptr<float>(), memory_[2 * i + 1].data_ptr<int64_t>()});
+  }
+  return result;
+}
+
+void PrefetchingLoader::start(int64_t epoch, std::vector<int64_t> order, int64_t first) {
+  copied_.synchronize();
+  loader_.start(epoch, std::move(order), first);
+}
+
+std::optional<Batch> PrefetchingLoader::next() {
+  copied_.synchronize();  // the workers may now overwrite the batch before
+  const data::BatchSlot* batch = loader_.next();
+  if (!batch) return std::nullopt;
+  const auto images = torch::from_blob(
+      batch->images, {batch->count, size_.channels, size_.height, size_.width}, torch::kFloat);
+  const auto labels = torch::from_blob(batch->labels, {batch->count}, torch::kLong);
+  const Batch on_device{images.to(device_, /*non_blocking=*/true),
+                        labels.to(device_, /*non_blocking=*/true)};
+  copied_.record();
+  return on_device;
+}
+
+}  // namespace qact::train
