@@ -46,7 +46,7 @@ void print_csv(const std::vector<eval::Prediction>& predictions, int64_t top) {
   text += '\n';
   for (const eval::Prediction& p : predictions) {
     text += csv_field(p.image.string());
-    for (const eval::Guess& guess : p.top) {
+    for (const eval::ClassProbability& guess : p.top) {
       char probability[32];
       std::snprintf(probability, sizeof probability, "%.6f", guess.probability);
       text += ',' + csv_field(guess.name) + ',' + std::to_string(guess.label) + ',' + probability;
@@ -60,7 +60,7 @@ void print_json(const std::vector<eval::Prediction>& predictions) {
   auto list = nlohmann::ordered_json::array();
   for (const eval::Prediction& p : predictions) {
     auto top = nlohmann::ordered_json::array();
-    for (const eval::Guess& guess : p.top) {
+    for (const eval::ClassProbability& guess : p.top) {
       top.push_back(
           {{"class", guess.name}, {"label", guess.label}, {"probability", guess.probability}});
     }

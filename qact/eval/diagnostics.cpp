@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "qact/core/context.h"
 #include "qact/metrics/tsne.h"
 #include "qact/nn/quantile_activation.h"
 
@@ -15,90 +14,33 @@ namespace {
 using results::Row;
 using results::Rows;
 
-struct Moments {
-  double mean = 0, deviation = 0;
+struct MeanAndStd {
+  double mean = 0, std = 0;
 };
-Moments moments_of(const torch::Tensor& values) {
+MeanAndStd mean_and_std(const torch::Tensor& values) {
   const torch::Tensor wide = values.to(torch::kDouble);
   return {wide.mean().item<double>(), wide.std(/*unbiased=*/false).item<double>()};
 }
 
-// Four deviations about the mean, not beyond the values; some width in any case.
+// Four standard deviations around the mean, but not beyond the values; never empty.
 std::pair<double, double> range_of(const torch::Tensor& values) {
-  const auto [mean, deviation] = moments_of(values);
-  const double low = std::max(values.min().item<double>(), mean - 4 * deviation);
-  const double high = std::min(values.max().item<double>(), mean + 4 * deviation);
+  const auto [mean, std] = mean_and_std(values);
+  const double low = std::max(values.min().item<double>(), mean - 4 * std);
+  const double high = std::min(values.max().item<double>(), mean + 4 * std);
   return high > low ? std::pair(low, high) : std::pair(low - 0.5, low + 0.5);
 }
 
 // To three decimals.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
-std::vector<double> short_numbers(const std::vector<float>& plane, int column) {
+// One coordinate of all points in the plane.
+std::vector<double> coordinate(const std::vector<float>& plane, int axis) {
   std::vector<double> out;
-  for (size_t i = column; i < plane.size(); i += 2) out.push_back(rounded(plane[i]));
+  for (size_t i = axis; i < plane.size(); i += 2) out.push_back(rounded(plane[i]));
   return out;
 }
 
 }  // namespace
-
-Histogram histogram(const torch::Tensor& values, double low, double high) {
-  Histogram out{low, high, std::vector<double>(kHistogramBins), 0, 0};
-  const float* const data = values.data_ptr<float>();
-  for (int64_t i = 0; i < values.numel(); ++i) {
-    if (data[i] < low) {
-      out.below += 1;
-    } else if (data[i] > high) {
-      out.above += 1;
-    } else {
-      const int bin = static_cast<int>((data[i] - low) / (high - low) * kHistogramBins);
-      out.counts[std::min(bin, kHistogramBins - 1)] += 1;
-    }
-  }
-  return out;
-}
-
-Histogram context_histogram(const torch::Tensor& counts, double low, double high) {
-  Histogram out{low, high, std::vector<double>(kHistogramBins), 0, 0};
-  const double width = (high - low) / kHistogramBins;
-  for (int bin = 0; bin < core::kContextBins; ++bin) {
-    const double count = static_cast<double>(counts[bin].item<int64_t>()) / core::kContextUnit;
-    const double from = core::context_edge(bin), to = core::context_edge(bin + 1);
-    if (count == 0) continue;
-    if (std::isinf(from) || std::isinf(to)) {
-      (std::isinf(from) ? out.below : out.above) += count;
-      continue;
-    }
-    const auto share = [&](double left, double right) {
-      return count * std::max(0.0, std::min(to, right) - std::max(from, left)) / (to - from);
-    };
-    out.below += share(from, low);
-    out.above += share(high, to);
-    for (int b = 0; b < kHistogramBins; ++b) {
-      out.counts[b] += share(low + b * width, low + (b + 1) * width);
-    }
-  }
-  return out;
-}
-
-std::pair<double, double> context_range(const torch::Tensor& counts) {
-  const int64_t* const data = counts.data_ptr<int64_t>();
-  const double total = counts.sum().item<double>();
-  int first = core::kContextBins / 2, last = first - 1;
-  double before = 0;
-  for (int bin = 0; bin < core::kContextBins; ++bin) {
-    const double with = before + static_cast<double>(data[bin]);
-    if (with > 0.001 * total && before < 0.999 * total) {
-      if (last < first) first = bin;
-      last = bin;
-    }
-    before = with;
-  }
-  // The outermost bins have no end.
-  first = std::clamp(first, 1, core::kContextBins - 2);
-  last = std::clamp(last, first, core::kContextBins - 2);
-  return {core::context_edge(first), core::context_edge(last + 1)};
-}
 
 int64_t Diagnostics::samples() const {
   return std::min(options_.diagnostic_samples, images_.count());
@@ -120,20 +62,21 @@ Row Diagnostics::tsne_row() const {
   return row;
 }
 
-void Diagnostics::pass(const train::Model& model, const Inference& how, const Advance& advance) {
-  const models::NetworkOptions& made_for = model.network->options();
+void Diagnostics::run_network(const train::Model& model, const InferenceOptions& inference,
+                              const Advance& advance) {
+  const models::NetworkOptions& expected = model.network->options();
   const torch::Tensor example =
-      torch::zeros({2, made_for.channels, made_for.image_size, made_for.image_size})
+      torch::zeros({2, expected.channels, expected.image_size, expected.image_size})
           .to(model.network->parameters().front().device());
-  const std::vector<ActivationSite> sites = activation_sites(*model.network, example);
+  const std::vector<ActivationLayer> layers = activation_layers(*model.network, example);
   class_names_ = model.card.class_names;
   for (const int severity : options_.severities) {
     const data::Split split = images_.read(corruption_, severity).slice(0, samples());
-    std::vector<Neuron> neurons = choose_neurons(sites);
-    Outputs outputs;
-    watch_neurons(*model.network, static_cast<int64_t>(sites.size()), &neurons,
-                  [&] { outputs = infer(model, split, how, {}, advance); });
-    add_embeddings(split, outputs.embedding, severity);
+    std::vector<Neuron> neurons = choose_neurons(layers);
+    InferenceOutput output;
+    observe_neurons(*model.network, static_cast<int64_t>(layers.size()), &neurons,
+                    [&] { output = infer(model, split, inference, {}, advance); });
+    add_embeddings(split, output.embedding, severity);
     add_histograms(neurons, severity);
     if (severity == options_.severities.back()) add_contexts(model, neurons);
   }
@@ -155,23 +98,23 @@ void Diagnostics::add_embeddings(const data::Split& split, const torch::Tensor& 
 void Diagnostics::add_histograms(const std::vector<Neuron>& neurons, int severity) {
   const bool first = ranges_.empty();
   for (size_t i = 0; i < neurons.size(); ++i) {
-    const torch::Tensor values[] = {torch::cat(neurons[i].before), torch::cat(neurons[i].after)};
+    const torch::Tensor values[] = {torch::cat(neurons[i].inputs), torch::cat(neurons[i].outputs)};
     for (int side = 0; side < 2; ++side) {
       if (first) ranges_.push_back(range_of(values[side]));
       const auto [low, high] = ranges_[2 * i + side];
-      const auto [mean, deviation] = moments_of(values[side]);
+      const auto [mean, std] = mean_and_std(values[side]);
       add_histogram(neurons[i], side == 0 ? "preactivation" : "activation", severity,
-                    histogram(values[side], low, high), mean, deviation, samples());
+                    histogram(values[side], low, high), mean, std, samples());
     }
   }
 }
 
-// As training left them: the quantile activations that the neurons belong to.
+// The running contexts, as training left them, of neurons in quantile activations.
 void Diagnostics::add_contexts(const train::Model& model, const std::vector<Neuron>& neurons) {
   const auto modules = model.network->named_modules();
   for (const Neuron& neuron : neurons) {
-    const auto* found = modules.find(neuron.site.layer);
-    if (!found || neuron.site.kind != "qact") continue;
+    const auto* found = modules.find(neuron.layer.name);
+    if (!found || neuron.layer.kind != "qact") continue;
     auto* activation = (*found)->as<nn::QuantileActivation>();
     const torch::Tensor counts = activation->context[neuron.channel].to(torch::kCPU);
     const auto [low, high] = context_range(counts);
@@ -180,13 +123,13 @@ void Diagnostics::add_contexts(const train::Model& model, const std::vector<Neur
 }
 
 void Diagnostics::add_histogram(const Neuron& neuron, const char* what, Row severity,
-                                const Histogram& counts, double mean, double deviation, int64_t n) {
+                                const Histogram& counts, double mean, double std, int64_t n) {
   Row row = make("histogram");
   if (severity == 0) row["corruption"] = "none";
   row["severity"] = std::move(severity);
-  row["layer"] = neuron.site.layer;
-  row["layer_index"] = neuron.site.index;
-  row["layer_kind"] = neuron.site.kind;
+  row["layer"] = neuron.layer.name;
+  row["layer_index"] = neuron.layer.index;
+  row["layer_kind"] = neuron.layer.kind;
   row["what"] = what;
   row["channel"] = neuron.channel;
   Row bars = Row::array();
@@ -198,7 +141,7 @@ void Diagnostics::add_histogram(const Neuron& neuron, const char* what, Row seve
                                        {"below", counts.below},
                                        {"above", counts.above},
                                        {"mean", mean},
-                                       {"std", deviation}}));
+                                       {"std", std}}));
 }
 
 Rows Diagnostics::rows() const {
@@ -210,8 +153,8 @@ Rows Diagnostics::rows() const {
                                {{"per_severity", samples()},
                                 {"perplexity", options.perplexity},
                                 {"class_names", class_names_},
-                                {"x", short_numbers(plane, 0)},
-                                {"y", short_numbers(plane, 1)},
+                                {"x", coordinate(plane, 0)},
+                                {"y", coordinate(plane, 1)},
                                 {"label", labels_},
                                 {"point_severity", severities_},
                                 {"index", indices_}}));

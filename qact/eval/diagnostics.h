@@ -1,33 +1,19 @@
-// Rows that show what a corruption does inside a network: t-SNE of its embeddings, and
-// histograms of a few neurons.
+// Rows that show what a corruption does inside a network: t-SNE of its embeddings, and histograms
+// of a few neurons.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "qact/eval/histogram.h"
 #include "qact/eval/neurons.h"
-#include "qact/eval/plan.h"
+#include "qact/eval/row_maker.h"
 
 namespace qact::eval {
 
-// Equal bins from low to high.
-struct Histogram {
-  double low = 0, high = 0;
-  std::vector<double> counts;
-  double below = 0, above = 0;
-};
-inline constexpr int kHistogramBins = 50;
-
-Histogram histogram(const torch::Tensor& values, double low, double high);
-// A neuron's kept context, of core/context.h's 256 bins, each spread evenly.
-Histogram context_histogram(const torch::Tensor& counts, double low, double high);
-
-// The edges of its bins that all but the outer thousandths of a context lie between.
-std::pair<double, double> context_range(const torch::Tensor& counts);
-
-// One corruption at all severities asked for, in one mode, with the first images of each. The
-// tsne row is the last of them: where it is, all are.
+// Of one corruption in one mode, with the first images at each severity. The row of t-SNE is
+// written last: where it is present, all are.
 class Diagnostics {
  public:
   Diagnostics(const EvaluateOptions& options, const TestImages& images, const RowMaker& maker,
@@ -39,10 +25,11 @@ class Diagnostics {
         mode_(std::move(mode)) {}
 
   results::Row tsne_row() const;  // without its results
-  int64_t samples() const;        // of each severity
+  int64_t samples() const;        // images of each severity
 
-  // The network's part, and what is left once it is free for others.
-  void pass(const train::Model& model, const Inference& how, const Advance& advance);
+  // Runs the network and keeps what rows() needs of it; rows() itself does not need the network.
+  void run_network(const train::Model& model, const InferenceOptions& inference,
+                   const Advance& advance);
   results::Rows rows() const;
 
  private:
@@ -51,7 +38,7 @@ class Diagnostics {
   void add_histograms(const std::vector<Neuron>& neurons, int severity);
   void add_contexts(const train::Model& model, const std::vector<Neuron>& neurons);
   void add_histogram(const Neuron& neuron, const char* what, results::Row severity,
-                     const Histogram& counts, double mean, double deviation, int64_t n);
+                     const Histogram& counts, double mean, double std, int64_t n);
 
   const EvaluateOptions& options_;
   const TestImages& images_;
@@ -62,7 +49,7 @@ class Diagnostics {
   std::vector<float> embeddings_;
   std::vector<int64_t> labels_, severities_, indices_;
   int64_t features_ = 0;
-  // Of each neuron's values before and after at the first severity: all share its bins.
+  // Of each neuron's inputs and outputs at the first severity, whose bins all severities share.
   std::vector<std::pair<double, double>> ranges_;
   results::Rows histograms_;
 };

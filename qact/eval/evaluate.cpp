@@ -4,14 +4,15 @@
 #include <stdexcept>
 #include <thread>
 
-#include "qact/base/fail.h"
 #include "qact/base/jobs.h"
 #include "qact/corrupt/corrupt.h"
 #include "qact/corrupt/select.h"
 #include "qact/data/digest.h"
 #include "qact/eval/diagnostics.h"
+#include "qact/eval/evaluated_run.h"
+#include "qact/eval/jobs.h"
 #include "qact/eval/model_pool.h"
-#include "qact/eval/plan.h"
+#include "qact/eval/row_maker.h"
 #include "qact/eval/scores.h"
 #include "qact/ops/single_thread_guard.h"
 #include "qact/train/device.h"
@@ -19,46 +20,17 @@
 namespace qact::eval {
 namespace {
 
-namespace fs = std::filesystem;
 using results::Row;
 using results::Rows;
 
-struct Loaded {
-  Subject subject;
-  train::Model model;
-};
-
-// The model is read here and nowhere else: its copies are made in memory.
-Loaded load_subject(const train::RunFolder& folder, const EvaluateOptions& options) {
-  Subject subject;
-  subject.config = train::read_config(folder.config());
-  const fs::path path =
-      train::expect_in_run(options.weights == "best" ? folder.best() : folder.model());
-  const auto hash = [&] { return data::digest_of(path, "sha256").substr(0, data::kShortDigest); };
-  subject.hash = hash();
-  train::Model model = train::load_model(path);
-  if (hash() != subject.hash) {
-    base::fail("eval", "expected ", path.string(),
-               " to stay as it is while it is read, got another one: is it being trained?");
-  }
-  subject.classifiers = options.classifiers.empty() ? classifiers_of(model) : options.classifiers;
-  check_classifiers(model, subject.classifiers);
-  if (subject.classifiers.empty()) {
-    base::fail("eval", "expected a model with a classifier, got none in ", path.string(),
-               ": the loss ", model.card.loss, " trains none, and none was fitted");
-  }
-  subject.card = model.card;
-  return {std::move(subject), std::move(model)};
-}
-
-// Empty where the field is absent or no text.
+// Empty where the field is missing or no text.
 std::string text_of(const Row& row, const char* name) {
   const auto at = row.find(name);
   return at != row.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-TestImages open_images(const EvaluateOptions& o, const Subject& subject) {
-  const train::TrainConfig& config = subject.config;
+TestImages open_images(const EvaluateOptions& o, const EvaluatedRun& run) {
+  const train::TrainConfig& config = run.config;
   TestImagesOptions images;
   images.data = o.data.empty() ? config.data : o.data;
   images.data_dir = o.data_dir.empty() ? config.data_dir : o.data_dir;
@@ -67,15 +39,15 @@ TestImages open_images(const EvaluateOptions& o, const Subject& subject) {
   images.official = o.official;
   images.frost = o.frost;
   images.seed = o.data_seed;
-  images.classes = {subject.card.options.classes, subject.card.class_names};
+  images.classes = {run.card.options.classes, run.card.class_names};
   return TestImages(images);
 }
 
-// What is left to the run named: its classifiers, the corruptions of its images' size, and of
-// these the one to diagnose. Throws where some cannot be had, before anything is written.
-EvaluateOptions resolved(EvaluateOptions o, const Subject& subject, const TestImages& images) {
-  check_size(subject.card.options, images.size());
-  o.classifiers = subject.classifiers;
+// Sets what the caller left open: the classifiers, the corruptions for images of this size, and the
+// one to diagnose. Throws where a corruption is not available, before anything is written.
+EvaluateOptions resolved(EvaluateOptions o, const EvaluatedRun& run, const TestImages& images) {
+  check_size(run.card.options, images.size());
+  o.classifiers = run.classifiers;
   o.corruptions = corrupt::select_corruptions(o.corruptions, images.size());
   if (o.diagnostic_corruption.empty()) o.diagnostic_corruption = o.corruptions.front();
   for (const int severity : o.severities) {
@@ -89,15 +61,15 @@ int thread_count(int threads) {
   return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-class Evaluation {
+class Evaluator {
  public:
-  Evaluation(const train::RunFolder& folder, const EvaluateOptions& options,
-             const EvaluateEvents& events, Loaded loaded)
+  Evaluator(const train::RunFolder& folder, const EvaluateOptions& options,
+            const EvaluateEvents& events, LoadedRun loaded)
       : events_(events),
-        subject_(std::move(loaded.subject)),
-        images_(open_images(options, subject_)),
-        options_(resolved(options, subject_, images_)),
-        maker_(subject_, options_, images_),
+        run_(std::move(loaded.run)),
+        images_(open_images(options, run_)),
+        options_(resolved(options, run_, images_)),
+        maker_(run_, options_, images_),
         file_(folder.results()),
         models_(std::move(loaded.model), options.device, thread_count(options.threads)),
         name_(data::folder_name(folder.folder)) {}
@@ -106,20 +78,19 @@ class Evaluation {
     EvaluateResult result;
     result.remark = images_.remark();
     result.stale = file_.remove_if([&](const Row& row) {
-      return text_of(row, "weights") == options_.weights &&
-             text_of(row, "model_hash") != subject_.hash;
+      return text_of(row, "weights") == options_.weights && text_of(row, "model_hash") != run_.hash;
     });
     const size_t before = file_.rows().size();
-    result.kept = asked_for().size();
+    result.kept = requested_rows().size();
     file_.append({maker_.config(name_)});
-    std::vector<EvaluateJob> jobs = plan(options_, maker_, file_);
+    std::vector<EvaluateJob> jobs = missing_jobs(options_, maker_, file_);
     add_diagnostics(&jobs);
     try {
       run(jobs);
     } catch (const base::Interrupted&) {
       result.interrupted = true;
     }
-    result.rows = asked_for();
+    result.rows = requested_rows();
     result.made = file_.rows().size() - before;
     return result;
   }
@@ -137,10 +108,28 @@ class Evaluation {
     }
   }
 
-  // Images that pass through the network.
+  // Copies for the mode augment are placed as the training's augmentation places images; where it
+  // had none, by a crop.
+  InferenceOptions inference_in(const std::string& mode) const {
+    InferenceOptions inference = options_.inference;
+    inference.mode = mode;
+    inference.seed = options_.data_seed;
+    const std::string& augment = run_.config.augment;
+    inference.augmentation = {.pad = 4, .flip = augment == "crop-flip" || augment == "augmix"};
+    return inference;
+  }
+
+  // Reports progress in images that went through the network.
+  Advance advance(const InferenceOptions& inference, base::Work& work) const {
+    return [&work, each = images_per_prediction(inference)](int64_t images) {
+      work.advance(images * each);
+    };
+  }
+
+  // Images that go through the network.
   int64_t work_of(const EvaluateJob& job) const {
     int64_t units = 0;
-    for (const std::string& mode : job.modes) units += passes(mode, options_);
+    for (const std::string& mode : job.modes) units += images_per_prediction(inference_in(mode));
     const auto severities = static_cast<int64_t>(options_.severities.size());
     return units * (job.diagnostics ? diagnostics_in(job.modes[0]).samples() * severities
                                     : images_.count());
@@ -168,29 +157,26 @@ class Evaluation {
 
   Rows rows_of_diagnostics(const std::string& mode, base::Work& work) {
     Diagnostics diagnostics = diagnostics_in(mode);
-    const int64_t each = passes(mode, options_);
+    const InferenceOptions inference = inference_in(mode);
     {
-      const ModelPool::Loan model(models_);
-      diagnostics.pass(*model, inference_in(mode, options_, subject_.config),
-                       [&](int64_t images) { work.advance(images * each); });
+      const ModelPool::Lease model(models_);
+      diagnostics.run_network(*model, inference, advance(inference, work));
     }
     return diagnostics.rows();
   }
 
   void add_rows(const EvaluateJob& job, const data::Split& split, const std::string& mode,
                 base::Work& work, Rows& rows) {
-    const Inference how = inference_in(mode, options_, subject_.config);
-    const int64_t each = passes(mode, options_);
-    Outputs outputs;
+    const InferenceOptions inference = inference_in(mode);
+    InferenceOutput output;
     {
-      const ModelPool::Loan model(models_);
-      outputs = infer(*model, split, how, subject_.classifiers,
-                      [&](int64_t images) { work.advance(images * each); });
+      const ModelPool::Lease model(models_);
+      output = infer(*model, split, inference, run_.classifiers, advance(inference, work));
     }
-    const Row retrieval = retrieval_scores(outputs.embedding, split.labels);
-    Rows empty = maker_.of_cell(mode, job.corruption, job.severity);
+    const Row retrieval = retrieval_scores(output.embedding, split.labels);
+    Rows empty = maker_.cell_rows(mode, job.corruption, job.severity);
     auto row = empty.begin();
-    for (const torch::Tensor& table : outputs.probabilities) {
+    for (const torch::Tensor& table : output.probabilities) {
       const metrics::Predictions p{{table.data_ptr<float>(), static_cast<size_t>(table.numel())},
                                    split.labels,
                                    table.size(1)};
@@ -204,17 +190,17 @@ class Evaluation {
     }
   }
 
-  // The rows of the file that this evaluation's options name, whoever made them.
-  Rows asked_for() const {
+  // The rows of the file that the options ask for, from this evaluation or an earlier one.
+  Rows requested_rows() const {
     std::set<std::string> wanted;
     const auto want = [&](const Rows& rows) {
       for (const Row& row : rows) wanted.insert(results::identity(row));
     };
     for (const std::string& mode : options_.modes) {
-      want(maker_.of_cell(mode, "none", 0));
+      want(maker_.cell_rows(mode, "none", 0));
       for (const std::string& corruption : options_.corruptions) {
         for (const int severity : options_.severities) {
-          if (severity > 0) want(maker_.of_cell(mode, corruption, severity));
+          if (severity > 0) want(maker_.cell_rows(mode, corruption, severity));
         }
       }
     }
@@ -226,7 +212,7 @@ class Evaluation {
   }
 
   const EvaluateEvents& events_;
-  const Subject subject_;
+  const EvaluatedRun run_;
   const TestImages images_;
   const EvaluateOptions options_;
   const RowMaker maker_;
@@ -245,9 +231,9 @@ class Evaluation {
 void check(const EvaluateOptions& o) {
   if (o.modes.empty()) refuse_option("modes", "of one or more", "none");
   for (const std::string& mode : o.modes) {
-    Inference how = o.inference;
-    how.mode = mode;
-    check(how);
+    InferenceOptions inference = o.inference;
+    inference.mode = mode;
+    check(inference);
   }
   if (o.severities.empty()) refuse_option("severities", "of one or more", "none");
   for (const int severity : o.severities) {
@@ -276,7 +262,8 @@ EvaluateResult evaluate(const train::RunFolder& folder, const EvaluateOptions& o
                         const EvaluateEvents& events) {
   check(options);
   train::check_device("eval", options.device);
-  return Evaluation(folder, options, events, load_subject(folder, options)).run();
+  return Evaluator(folder, options, events, load_run(folder, options.weights, options.classifiers))
+      .run();
 }
 
 }  // namespace qact::eval

@@ -1,4 +1,4 @@
-// The textures of the corruption frost as a command line names them.
+// The textures of the corruption frost, as the command line names them.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@ inline constexpr const char* kFrostHelp =
     "Textures of frost: procedural, official (after `qact data fetch frost`), or the path of a "
     "folder with frost1.png, frost2.png, frost3.png, frost4.jpg and frost5.jpg";
 
-// Why it is no choice; empty where it may be one.
+// Why `choice` is not valid; empty where it may be.
 std::string frost_refusal(const std::string& choice);
 
 // "procedural"; "official", which `qact data fetch frost` gets into `data_folder`; or a folder's

@@ -24,42 +24,42 @@ ContextMode context_mode(const std::string& mode) {
   return ContextMode::tracked;
 }
 
-class Pass {
+class Inference {
  public:
-  Pass(const train::Model& model, const data::Split& images, const Inference& how,
-       const std::vector<std::string>& classifiers, const Advance& advance)
+  Inference(const train::Model& model, const data::Split& images, const InferenceOptions& options,
+            const std::vector<std::string>& classifiers, const Advance& advance)
       : model_(model),
         images_(images),
-        how_(how),
+        options_(options),
         classifiers_(classifiers),
         advance_(advance),
         table_(data::normalisation_table(model.card.normalisation, images.size.channels)),
         device_(model.network->parameters().front().device()),
         probabilities_(classifiers.size()) {}
 
-  Outputs run() {
+  InferenceOutput run() {
     const torch::NoGradGuard no_grad;
     torch::nn::Module& network = *model_.network;
-    const StateGuard unchanged(network);
-    std::optional<StateGuard> unchanged_classifier;
+    const StateGuard guard(network);
+    std::optional<StateGuard> classifier_guard;
     if (!model_.classifiers.empty()) {
       nn::QuantileClassifier quantile = fitted().quantile;
-      unchanged_classifier.emplace(*quantile);
-      nn::set_context_mode(*quantile, classifier_mode(), how_.prior);
-      nn::set_context_momentum(*quantile, how_.momentum);
+      classifier_guard.emplace(*quantile);
+      nn::set_context_mode(*quantile, classifier_mode(), options_.prior);
+      nn::set_context_momentum(*quantile, options_.momentum);
     }
-    nn::set_context_mode(network, context_mode(how_.mode), how_.prior);
-    if (how_.mode == "dataset") adopt_dataset();
+    nn::set_context_mode(network, context_mode(options_.mode), options_.prior);
+    if (options_.mode == "dataset") reestimate_statistics();
     network.eval();
-    nn::set_context_momentum(network, how_.momentum);
-    if (how_.mode == "augment") {
+    nn::set_context_momentum(network, options_.momentum);
+    if (options_.mode == "augment") {
       for (int64_t i = 0; i < images_.count(); ++i) predict_copies(i);
     } else {
       for (const auto& [first, last] : batches()) predict(batch(first, last), last - first);
     }
-    Outputs out{torch::cat(embeddings_), {}};
+    InferenceOutput out{torch::cat(embeddings_), {}};
     for (size_t c = 0; c < classifiers_.size(); ++c) {
-      if (is_of_all(classifiers_[c])) {
+      if (ranks_among_all(classifiers_[c])) {
         probabilities_[c] = {classify(classifiers_[c], {out.embedding, {}})};
       }
       out.probabilities.push_back(torch::cat(probabilities_[c]).to(torch::kCPU));
@@ -69,7 +69,7 @@ class Pass {
   }
 
  private:
-  // Finite weights can overflow all the same.
+  // Finite weights can overflow nevertheless.
   static void check_finite(const torch::Tensor& probabilities, const std::string& classifier) {
     const torch::Tensor wrong = probabilities.isfinite().all(1).logical_not().nonzero();
     if (wrong.size(0) == 0) return;
@@ -79,19 +79,21 @@ class Pass {
   }
 
   std::vector<std::pair<int64_t, int64_t>> batches() const {
-    return batches_of(images_.count(), how_.batch_size);
+    return batches_of(images_.count(), options_.batch_size);
   }
 
-  // A dataset's own statistics are those of one large batch.
+  // The statistics of the whole dataset are those of one large batch.
   ContextMode classifier_mode() const {
-    return how_.mode == "dataset" ? ContextMode::batch : context_mode(how_.mode);
+    return options_.mode == "dataset" ? ContextMode::batch : context_mode(options_.mode);
   }
 
-  const train::Classifiers& fitted() const { return model_.classifiers.for_mode(classifier_mode()); }
+  const train::Classifiers& fitted() const {
+    return model_.classifiers.for_mode(classifier_mode());
+  }
 
-  // Whether it ranks each image among all of them.
-  bool is_of_all(const std::string& classifier) const {
-    return classifier == "quantile" && how_.mode == "dataset";
+  // Such a classifier is applied once, after the last batch.
+  bool ranks_among_all(const std::string& classifier) const {
+    return classifier == "quantile" && options_.mode == "dataset";
   }
 
   torch::Tensor classify(const std::string& name, const models::NetworkOutput& output) const {
@@ -99,14 +101,14 @@ class Pass {
     return train::probabilities(fitted(), name, output.embedding);
   }
 
-  // A pass as in training, whose running statistics are plain means over the batches.
-  void adopt_dataset() {
+  // A pass in train(), with the cumulative average of the batches as running statistics.
+  void reestimate_statistics() {
     torch::nn::Module& network = *model_.network;
     nn::reset_contexts(network);
     nn::set_context_momentum(network, std::nullopt);
     network.train();
-    // One image alone has no statistics of its own.
-    const int64_t size = std::max<int64_t>(how_.batch_size, 2);
+    // A single image has no statistics.
+    const int64_t size = std::max<int64_t>(options_.batch_size, 2);
     for (const auto& [first, last] : batches_of(images_.count(), size)) {
       model_.network->forward(batch(first, last));
       if (advance_) advance_(0);
@@ -117,8 +119,7 @@ class Pass {
     return torch::empty({count, images_.size.channels, images_.size.height, images_.size.width});
   }
 
-  void write(int64_t index, const data::CropFlip& placement, torch::Tensor& out,
-             int64_t at) const {
+  void write(int64_t index, const data::CropFlip& placement, torch::Tensor& out, int64_t at) const {
     data::write_normalised(images_.image(index), images_.size, placement, table_,
                            out.data_ptr<float>() + at * images_.size.values());
   }
@@ -129,18 +130,18 @@ class Pass {
     return out.to(device_);
   }
 
-  // The image itself comes first; the copies depend on the seed and its index alone.
+  // The image comes first, then its copies, which depend on the seed and the image's index alone.
   void predict_copies(int64_t index) {
-    torch::Tensor out = empty(1 + how_.copies);
+    torch::Tensor out = empty(1 + options_.copies);
     write(index, {}, out, 0);
-    base::Random random(how_.seed, base::Stream::copies, index);
-    for (int64_t k = 1; k <= how_.copies; ++k) {
-      write(index, data::draw_crop_flip(how_.augmentation, &random), out, k);
+    base::Random random(options_.seed, base::Stream::copies, index);
+    for (int64_t k = 1; k <= options_.copies; ++k) {
+      write(index, data::draw_crop_flip(options_.augmentation, &random), out, k);
     }
     predict(out.to(device_), 1);
   }
 
-  // Keeps the outputs of the first `count` images of a batch, and no memory of others.
+  // Stores the outputs of the first `count` images of a batch, and no memory of the others.
   void predict(const torch::Tensor& images, int64_t count) {
     const models::NetworkOutput output = model_.network->forward(images);
     const auto first = [&](const torch::Tensor& all) {
@@ -148,7 +149,7 @@ class Pass {
     };
     embeddings_.push_back(first(output.embedding));
     for (size_t c = 0; c < classifiers_.size(); ++c) {
-      if (is_of_all(classifiers_[c])) continue;
+      if (ranks_among_all(classifiers_[c])) continue;
       probabilities_[c].push_back(first(classify(classifiers_[c], output)));
     }
     if (advance_) advance_(count);
@@ -156,7 +157,7 @@ class Pass {
 
   const train::Model& model_;
   const data::Split& images_;
-  const Inference& how_;
+  const InferenceOptions& options_;
   const std::vector<std::string>& classifiers_;
   const Advance& advance_;
   const std::vector<float> table_;
@@ -164,6 +165,12 @@ class Pass {
   std::vector<torch::Tensor> embeddings_;
   std::vector<std::vector<torch::Tensor>> probabilities_;
 };
+
+std::string comma_separated(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
 
 [[noreturn]] void refuse_inference(const char* option, const std::string& expected,
                                    const std::string& got) {
@@ -177,22 +184,25 @@ std::vector<std::string> inference_modes() {
   return {"tracked", "batch", "prior", "stream", "augment", "dataset"};
 }
 
-void check(const Inference& how) {
+void check(const InferenceOptions& options) {
   const std::vector<std::string> modes = inference_modes();
-  if (std::find(modes.begin(), modes.end(), how.mode) == modes.end()) {
-    std::string all;
-    for (const std::string& mode : modes) all += (all.empty() ? "" : ", ") + mode;
-    refuse_inference("a mode", "of " + all, "'" + how.mode + "'");
+  if (std::find(modes.begin(), modes.end(), options.mode) == modes.end()) {
+    refuse_inference("a mode", "of " + comma_separated(modes), "'" + options.mode + "'");
   }
-  if (how.batch_size < 1)
-    refuse_inference("--batch-size", "of 1 or more", std::to_string(how.batch_size));
-  if (!std::isfinite(how.prior) || how.prior < 0) {
-    refuse_inference("--prior", "of 0 or more images", std::to_string(how.prior));
+  if (options.batch_size < 1)
+    refuse_inference("--batch-size", "of 1 or more", std::to_string(options.batch_size));
+  if (!std::isfinite(options.prior) || options.prior < 0) {
+    refuse_inference("--prior", "of 0 or more images", std::to_string(options.prior));
   }
-  if (!(how.momentum >= 0 && how.momentum <= 1)) {
-    refuse_inference("--momentum", "within 0 and 1", std::to_string(how.momentum));
+  if (!(options.momentum >= 0 && options.momentum <= 1)) {
+    refuse_inference("--momentum", "within 0 and 1", std::to_string(options.momentum));
   }
-  if (how.copies < 1) refuse_inference("--copies", "of 1 or more", std::to_string(how.copies));
+  if (options.copies < 1)
+    refuse_inference("--copies", "of 1 or more", std::to_string(options.copies));
+}
+
+int64_t images_per_prediction(const InferenceOptions& options) {
+  return options.mode == "augment" ? 1 + options.copies : 1;
 }
 
 std::vector<std::pair<int64_t, int64_t>> batches_of(int64_t images, int64_t size) {
@@ -214,37 +224,36 @@ std::vector<std::string> classifiers_of(const train::Model& model) {
 
 void check_classifiers(const train::Model& model, const std::vector<std::string>& names) {
   const std::vector<std::string> known = classifiers_of(model);
-  std::string all;
-  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     base::fail("inference", "expected one of the model's classifiers (",
-               all.empty() ? "it has none" : all, "), got ", name);
+               known.empty() ? "it has none" : comma_separated(known), "), got ", name);
   }
 }
 
-void check_size(const models::NetworkOptions& made_for, const image::Size& size) {
-  const int side = static_cast<int>(made_for.image_size);
-  const image::Size expected{side, side, static_cast<int>(made_for.channels)};
+void check_size(const models::NetworkOptions& network, const image::Size& size) {
+  const int side = static_cast<int>(network.image_size);
+  const image::Size expected{side, side, static_cast<int>(network.channels)};
   if (size == expected) return;
   base::fail("inference", "expected images of ", side, "x", side, " and ", expected.channels,
              " channels for the network, got ", size.height, "x", size.width, " and ",
              size.channels);
 }
 
-Outputs infer(const train::Model& model, const data::Split& images, const Inference& how,
-              const std::vector<std::string>& classifiers, const Advance& advance) {
-  check(how);
+InferenceOutput infer(const train::Model& model, const data::Split& images,
+                      const InferenceOptions& options, const std::vector<std::string>& classifiers,
+                      const Advance& advance) {
+  check(options);
   check_classifiers(model, classifiers);
   check_size(model.network->options(), images.size);
   if (images.count() == 0) base::fail("inference", "expected an image or more, got none");
   try {
-    return Pass(model, images, how, classifiers, advance).run();
+    return Inference(model, images, options, classifiers, advance).run();
   } catch (const c10::Error& error) {
-    const bool dataset = how.mode == "dataset";
-    const int64_t least = dataset ? images.count() : std::min(how.batch_size, images.count());
-    if (!(dataset || how.mode == "batch") || least > 1) throw;
-    base::fail("inference", "expected batches of 2 or more images in mode ", how.mode,
+    const bool dataset = options.mode == "dataset";
+    const int64_t least = dataset ? images.count() : std::min(options.batch_size, images.count());
+    if (!(dataset || options.mode == "batch") || least > 1) throw;
+    base::fail("inference", "expected batches of 2 or more images in mode ", options.mode,
                " for this network, got one image: tracked, prior, stream and augment take it (",
                error.what_without_backtrace(), ")");
   }

@@ -1,11 +1,11 @@
-// The ways of inference: whose statistics and contexts a trained network works in.
+// Inference with a trained network. The mode says whose statistics and contexts it uses:
 //
-//   tracked  those kept from training; images do not see each other
+//   tracked  the running ones of training; an image's result does not depend on others
 //   batch    each batch's own; for a network without quantile activations, BatchNorm adaptation
-//   prior    the kept ones, worth `prior` images, blended with the batch's
-//   stream   the kept ones, which first move towards each batch by `momentum`
+//   prior    the running ones, with the weight of `prior` images, blended with the batch's
+//   stream   the running ones, which first move towards each batch by `momentum`
 //   augment  those of the image itself and `copies` augmented copies of it
-//   dataset  those of all the images, averaged over the batches of a first, unlabelled pass
+//   dataset  those of all the images, averaged over the batches of a first pass without labels
 #pragma once
 
 #include <torch/types.h>
@@ -20,45 +20,51 @@
 
 namespace qact::eval {
 
-struct Inference {
+struct InferenceOptions {
   std::string mode = "tracked";
   int64_t batch_size = 500;  // a remainder joins the last batch
   double prior = 16;
   double momentum = 0.1;
   int64_t copies = 31;
-  data::Augmentation augmentation = {.pad = 4};  // of the copies
-  uint64_t seed = 0;                             // of the copies
+  // Of the copies.
+  data::Augmentation augmentation = {.pad = 4};
+  uint64_t seed = 0;
 };
 
 std::vector<std::string> inference_modes();
 
 // Throws std::invalid_argument, naming the option.
-void check(const Inference& how);
+void check(const InferenceOptions& options);
 
-// First and past-the-last image of each batch: of `size` each, the last with the remainder.
+// Images that go through the network for each one that is classified.
+int64_t images_per_prediction(const InferenceOptions& options);
+
+// [first, last) of each batch: `size` images each, the last one with the remainder.
 std::vector<std::pair<int64_t, int64_t>> batches_of(int64_t images, int64_t size);
 
-struct Outputs {
+struct InferenceOutput {
   torch::Tensor embedding;                   // (n, features), on the network's device
   std::vector<torch::Tensor> probabilities;  // (n, classes) on the CPU, one for each classifier
 };
 
-// Those that a model has: "head", the softmax of the network's logits, where its loss trains
-// them; "quantile" and "logistic" where they were fitted to its embeddings (classifiers.h).
+// The classifiers that a model has: "head", the softmax of the network's logits, where its loss
+// trains them; "quantile" and "logistic" where they were fitted to its embeddings
+// (train/classifiers.h).
 std::vector<std::string> classifiers_of(const train::Model& model);
-// Throws where it has not all of these.
+// Throws where it does not have all of these.
 void check_classifiers(const train::Model& model, const std::vector<std::string>& names);
 
-// Throws where the network was made for images of another size.
-void check_size(const models::NetworkOptions& made_for, const image::Size& size);
+// Throws where the network takes images of another size.
+void check_size(const models::NetworkOptions& network, const image::Size& size);
 
-// Told the images done.
+// Called with the number of images that were classified since the last call.
 using Advance = std::function<void(int64_t images)>;
 
-// Leaves the model's statistics and contexts as they were: every call begins with those kept
-// from training. The quantile classifier ranks in the same way; in dataset, among all images.
-// `images` have the size that the network was made for.
-Outputs infer(const train::Model& model, const data::Split& images, const Inference& how,
-              const std::vector<std::string>& classifiers, const Advance& advance = {});
+// Leaves the model's statistics and contexts as they were: every call begins with the running ones
+// of training. The quantile classifier ranks in the same context mode; in dataset, among all
+// images.
+InferenceOutput infer(const train::Model& model, const data::Split& images,
+                      const InferenceOptions& options, const std::vector<std::string>& classifiers,
+                      const Advance& advance = {});
 
 }  // namespace qact::eval

@@ -7,7 +7,7 @@
 namespace qact::eval {
 namespace {
 
-// The first of many.
+// Joined by commas; of many names, the first.
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kMost = 12;
   std::string text;

@@ -1,4 +1,4 @@
-// The classes of images as a model numbers them.
+// Matches the classes of a dataset with those of a model.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace qact::eval {
 
-// What a model was trained to tell apart.
+// The classes that a model predicts.
 struct ModelClasses {
   int64_t count = 0;
   std::vector<std::string> names;  // empty: none
 };
 
-// The same images with the model's labels: by name where both have names, else by position, in
-// which case both have as many classes. Throws where images are of classes that the model does not
-// know, and names them; `source` is where they are from.
+// The same images with the model's labels. Classes are matched by name where both have names, else
+// by number, and then both must have as many. Throws where images are of a class that the model
+// does not have, and names it; `source` is where the images are from, for messages.
 data::Split with_labels_of(const ModelClasses& model, data::Split images,
                            const std::string& source);
 
-// Those of the model's classes that no image is of, as a remark for the user; else empty.
+// A warning that names the model's classes without images; empty where there are none.
 std::string missing_classes(const ModelClasses& model, const data::Split& images,
                             const std::string& source);
 

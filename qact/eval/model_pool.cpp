@@ -5,16 +5,16 @@ namespace {
 
 train::Model copy_of(const train::Model& model) {
   constexpr const char* kSource = "a model in memory";
-  safetensors::Tensors fitted = classifier_tensors(model.classifiers);
+  safetensors::Tensors tensors = train::classifier_tensors(model.classifiers);
   train::Model copy{model.card, models::make(model.card.model, model.card.options),
-                    train::extract_classifiers(&fitted, kSource)};
+                    train::extract_classifiers(&tensors, kSource)};
   safetensors::load_state_dict(*copy.network, safetensors::state_dict(*model.network), kSource);
   return copy;
 }
 
 }  // namespace
 
-std::unique_ptr<train::Model> ModelPool::take() {
+std::unique_ptr<train::Model> ModelPool::acquire() {
   std::unique_lock lock(lock_);
   changed_.wait(lock, [&] { return !free_.empty() || left_ > 0; });
   if (free_.empty()) {
@@ -27,7 +27,7 @@ std::unique_ptr<train::Model> ModelPool::take() {
   return model;
 }
 
-// A failure must not leave others waiting for a model that never comes.
+// After a failure another thread may try: it must not wait for a model that never comes.
 std::unique_ptr<train::Model> ModelPool::copy() try {
   auto model = std::make_unique<train::Model>(copy_of(original_));
   model->network->to(device_);
@@ -41,7 +41,7 @@ std::unique_ptr<train::Model> ModelPool::copy() try {
   throw;
 }
 
-void ModelPool::give_back(std::unique_ptr<train::Model> model) {
+void ModelPool::release(std::unique_ptr<train::Model> model) {
   const std::scoped_lock lock(lock_);
   free_.push_back(std::move(model));
   changed_.notify_one();

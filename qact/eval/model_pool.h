@@ -13,10 +13,10 @@
 
 namespace qact::eval {
 
-// ModelPool that jobs borrow: one for each thread on the CPU. On a GPU two in all, so that one's
-// images are prepared while the other's pass through; jobs take turns at them, and make
-// corruptions and metrics side by side. Copies are made of the model in memory: what becomes of
-// its file meanwhile changes no row. Borrowers leave a model as it was (unchanged.h).
+// On the CPU it has a model for each thread. On a GPU it has two, so that images for one are
+// prepared while the other runs; jobs take turns at them, and compute corruptions and metrics in
+// parallel. Copies are made from the model in memory: a later change of its file changes no row.
+// Jobs leave a model as it was (state_guard.h).
 class ModelPool {
  public:
   ModelPool(train::Model original, const std::string& device, int threads)
@@ -24,32 +24,33 @@ class ModelPool {
         device_(device),
         left_(device_.is_cpu() ? threads : kOnGpu) {}
 
-  class Loan {
+  // A model for one job while it lives. Waits until one is free.
+  class Lease {
    public:
-    explicit Loan(ModelPool& models) : models_(models), model_(models.take()) {}
-    ~Loan() { models_.give_back(std::move(model_)); }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
+    explicit Lease(ModelPool& pool) : pool_(pool), model_(pool.acquire()) {}
+    ~Lease() { pool_.release(std::move(model_)); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
     const train::Model& operator*() const { return *model_; }
 
    private:
-    ModelPool& models_;
+    ModelPool& pool_;
     std::unique_ptr<train::Model> model_;
   };
 
  private:
-  std::unique_ptr<train::Model> take();
+  std::unique_ptr<train::Model> acquire();
   std::unique_ptr<train::Model> copy();
-  void give_back(std::unique_ptr<train::Model> model);
+  void release(std::unique_ptr<train::Model> model);
 
   static constexpr int kOnGpu = 2;
 
-  const train::Model original_;  // lent to nobody
+  const train::Model original_;  // never leased
   const torch::Device device_;
   std::mutex lock_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<train::Model>> free_;
-  int left_;  // to be copied
+  int left_;  // copies that may still be made
 };
 
 }  // namespace qact::eval

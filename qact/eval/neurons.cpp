@@ -1,111 +1,48 @@
 #include "qact/eval/neurons.h"
 
-#include <ATen/record_function.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
+#include <string_view>
 
 #include "qact/eval/state_guard.h"
+#include "qact/models/operator_observer.h"
 #include "qact/nn/quantile_activation.h"
 
 namespace qact::eval {
 namespace {
 
-// Libtorch's modules have no hooks, but its operators can be observed: one of these is called
-// for each activation. A quantile activation is observed as a whole: which operators it consists
-// of, and whether the outer norm is among them, depends on the context mode.
-std::string kind_of(const char* operation) {
-  static const std::map<std::string, std::string> kKinds = {{"aten::relu", "relu"},
-                                                            {"aten::prelu", "prelu"},
-                                                            {"aten::selu", "selu"},
-                                                            {nn::kRecordedName, "qact"}};
-  const auto found = kKinds.find(operation);
+// Each activation is one of these operators. A quantile activation is observed as a whole: the
+// operators inside it, and whether the outer norm is one of them, depend on the context mode.
+std::string kind_of(std::string_view operator_name) {
+  static const std::map<std::string_view, std::string> kKinds = {{"aten::relu", "relu"},
+                                                                 {"aten::prelu", "prelu"},
+                                                                 {"aten::selu", "selu"},
+                                                                 {nn::kRecordedName, "qact"}};
+  const auto found = kKinds.find(operator_name);
   return found == kKinds.end() ? "" : found->second;
 }
 
-using Call = std::function<void(const ActivationSite& site, const torch::Tensor& before,
-                                const torch::Tensor& after)>;
+using ObserveActivation = std::function<void(
+    const ActivationLayer& layer, const torch::Tensor& input, const torch::Tensor& output)>;
 
-class NeuronWatch {
- public:
-  NeuronWatch(const models::Network& network, Call call)
-      : network_(network), call_(std::move(call)) {
-    for (const auto& parameter : network.named_parameters()) {
-      const std::string& name = parameter.key();
-      layers_[parameter.value().storage().data()] = name.substr(0, name.rfind('.'));
-    }
-  }
-
-  void begin(const at::RecordFunction& operation) {
-    // A layer's parameters may be read by the operators inside it alone.
-    for (const c10::IValue& input : operation.inputs()) {
-      if (!input.isTensor() || !input.toTensor().has_storage()) continue;
-      const auto known = layers_.find(input.toTensor().storage().data());
-      if (known != layers_.end()) layer_ = known->second;
-    }
-    if (depth_++ > 0) return;
-    if (!kind_of(operation.name()).empty()) before_ = operation.inputs()[0].toTensor();
-  }
-
-  void end(const at::RecordFunction& operation) {
-    if (--depth_ > 0 || !before_.defined()) return;
-    const std::string kind = kind_of(operation.name());
-    const bool own = kind == "qact" || kind == "prelu";
-    const torch::Tensor before = std::exchange(before_, torch::Tensor());
-    // There is no output where the operation has thrown.
-    if (network_.is_training() || operation.outputs().empty()) return;
-    call_({calls_++, own ? layer_ : "after " + layer_, kind, before.size(1)}, before,
-          operation.outputs()[0].toTensor());
-  }
-
- private:
-  const models::Network& network_;
-  const Call call_;
-  std::map<const void*, std::string> layers_;  // by the memory of their parameters
-  std::string layer_;                          // the last one that was read
-  torch::Tensor before_;                       // of the activation under way
-  int depth_ = 0;
-  int64_t calls_ = 0;
-};
-
-// Callbacks are plain functions, called on the thread that set them.
-thread_local NeuronWatch* neuron_watch = nullptr;
-
-std::unique_ptr<at::ObserverContext> on_neuron_begin(const at::RecordFunction& operation) {
-  const at::DisableRecordFunctionGuard unobserved;
-  neuron_watch->begin(operation);
-  return nullptr;
+// Calls `observe` for each activation that `work` runs while the network is in eval(). Indices
+// count on from one forward pass to the next.
+void observe_activations(const models::Network& network, const ObserveActivation& observe,
+                         const std::function<void()>& work) {
+  int64_t calls = 0;
+  const auto on_operator = [&](const models::OperatorCall& call) {
+    const std::string kind = kind_of(call.name);
+    // A call without outputs has thrown.
+    if (kind.empty() || call.outputs.empty() || network.is_training()) return;
+    const bool has_weights = kind == "qact" || kind == "prelu";
+    observe({calls++, has_weights ? call.layer : "after " + call.layer, kind, call.input.size(1)},
+            call.input, call.outputs[0].toTensor());
+  };
+  models::observe_operators(network, on_operator, work);
 }
-
-void on_neuron_end(const at::RecordFunction& operation, at::ObserverContext*) {
-  const at::DisableRecordFunctionGuard unobserved;
-  neuron_watch->end(operation);
-}
-
-// Watches this thread while it lives.
-class Watching {
- public:
-  explicit Watching(NeuronWatch* here)
-      : handle_(
-            at::addThreadLocalCallback(at::RecordFunctionCallback(on_neuron_begin, on_neuron_end)
-                                           .needsInputs(true)
-                                           .needsOutputs(true)
-                                           .scopes({at::RecordScope::FUNCTION}))) {
-    neuron_watch = here;
-  }
-  ~Watching() {
-    at::removeCallback(handle_);
-    neuron_watch = nullptr;
-  }
-  Watching(const Watching&) = delete;
-  Watching& operator=(const Watching&) = delete;
-
- private:
-  at::CallbackHandle handle_;
-};
 
 torch::Tensor values_of(const torch::Tensor& x, int64_t channel) {
   return x.select(1, channel).flatten().to(torch::kCPU, torch::kFloat).clone();
@@ -113,44 +50,45 @@ torch::Tensor values_of(const torch::Tensor& x, int64_t channel) {
 
 }  // namespace
 
-std::vector<ActivationSite> activation_sites(models::Network& network,
-                                             const torch::Tensor& images) {
-  std::vector<ActivationSite> sites;
-  NeuronWatch here(network, [&](const ActivationSite& site, const torch::Tensor&,
-                                const torch::Tensor&) { sites.push_back(site); });
+std::vector<ActivationLayer> activation_layers(models::Network& network,
+                                               const torch::Tensor& images) {
+  std::vector<ActivationLayer> layers;
   const torch::NoGradGuard no_grad;
-  const StateGuard unchanged(network);
+  const StateGuard guard(network);
   network.eval();
   nn::set_context_mode(network, nn::ContextMode::tracked);
-  const Watching watching(&here);
-  network.forward(images);
-  return sites;
+  observe_activations(
+      network,
+      [&](const ActivationLayer& layer, const torch::Tensor&, const torch::Tensor&) {
+        layers.push_back(layer);
+      },
+      [&] { network.forward(images); });
+  return layers;
 }
 
-std::vector<Neuron> choose_neurons(const std::vector<ActivationSite>& sites) {
+std::vector<Neuron> choose_neurons(const std::vector<ActivationLayer>& layers) {
   constexpr int64_t kChannels = 3;
   std::vector<Neuron> neurons;
-  if (sites.empty()) return neurons;
-  for (const size_t index : std::set<size_t>{0, sites.size() / 2, sites.size() - 1}) {
-    for (int64_t c = 0; c < std::min(kChannels, sites[index].channels); ++c) {
-      neurons.push_back({sites[index], c, {}, {}});
+  if (layers.empty()) return neurons;
+  for (const size_t index : std::set<size_t>{0, layers.size() / 2, layers.size() - 1}) {
+    for (int64_t c = 0; c < std::min(kChannels, layers[index].channels); ++c) {
+      neurons.push_back({layers[index], c, {}, {}});
     }
   }
   return neurons;
 }
 
-void watch_neurons(const models::Network& network, int64_t sites, std::vector<Neuron>* neurons,
-                   const std::function<void()>& work) {
-  NeuronWatch here(network, [&](const ActivationSite& site, const torch::Tensor& before,
-                                const torch::Tensor& after) {
+void observe_neurons(const models::Network& network, int64_t layers, std::vector<Neuron>* neurons,
+                     const std::function<void()>& work) {
+  const auto observe = [&](const ActivationLayer& layer, const torch::Tensor& input,
+                           const torch::Tensor& output) {
     for (Neuron& neuron : *neurons) {
-      if (neuron.site.index != site.index % sites) continue;
-      neuron.before.push_back(values_of(before, neuron.channel));
-      neuron.after.push_back(values_of(after, neuron.channel));
+      if (neuron.layer.index != layer.index % layers) continue;
+      neuron.inputs.push_back(values_of(input, neuron.channel));
+      neuron.outputs.push_back(values_of(output, neuron.channel));
     }
-  });
-  const Watching watching(&here);
-  work();
+  };
+  observe_activations(network, observe, work);
 }
 
 }  // namespace qact::eval

@@ -1,4 +1,4 @@
-// What a few neurons of a network are given and give: their pre-activations and activations.
+// The inputs and outputs of a few neurons of a network: their pre-activations and activations.
 #pragma once
 
 #include <torch/types.h>
@@ -11,31 +11,32 @@
 
 namespace qact::eval {
 
-// A call of an activation, as the network makes them one after the other.
-struct ActivationSite {
-  int64_t index = 0;
-  std::string layer;  // its name, or "after NAME" of the layer before where it has no weights
+// An activation of the network.
+struct ActivationLayer {
+  int64_t index = 0;  // in the order in which the forward pass calls them
+  std::string name;   // its own, or "after LAYER" with the layer before it where it has no weights
   std::string kind;   // qact, relu, prelu or selu
   int64_t channels = 0;
 };
-// `images` is a batch that the network takes; it leaves the network as it was.
-std::vector<ActivationSite> activation_sites(models::Network& network, const torch::Tensor& images);
+// `images` is a batch for a forward pass, which leaves the network as it was.
+std::vector<ActivationLayer> activation_layers(models::Network& network,
+                                               const torch::Tensor& images);
 
 struct Neuron {
-  ActivationSite site;
+  ActivationLayer layer;
   int64_t channel = 0;
-  // What the site reads, and what the next layer reads, in every context mode: for a quantile
-  // activation, before its inner and after its outer norm.
-  // Over all batches, one-dimensional, on the CPU.
-  std::vector<torch::Tensor> before, after;
+  // What the layer reads and what the next layer reads, in every context mode: of a quantile
+  // activation, before its inner norm and after its outer norm. A one-dimensional tensor on the CPU
+  // for each batch.
+  std::vector<torch::Tensor> inputs, outputs;
 };
 
-// The first three channels at the first, the middle and the last site.
-std::vector<Neuron> choose_neurons(const std::vector<ActivationSite>& sites);
+// The first three channels of the first, the middle and the last layer.
+std::vector<Neuron> choose_neurons(const std::vector<ActivationLayer>& layers);
 
-// Runs `work` on this thread and adds to the neurons what passes through them while the network
-// is in eval(). `sites` is how many there are in a pass.
-void watch_neurons(const models::Network& network, int64_t sites, std::vector<Neuron>* neurons,
-                   const std::function<void()>& work);
+// Runs `work` on this thread and adds the inputs and outputs of the neurons while the network is in
+// eval(). `layers`: how many activation layers a forward pass has.
+void observe_neurons(const models::Network& network, int64_t layers, std::vector<Neuron>* neurons,
+                     const std::function<void()>& work);
 
 }  // namespace qact::eval

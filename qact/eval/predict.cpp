@@ -14,17 +14,17 @@ namespace {
 namespace fs = std::filesystem;
 
 // Images that were read, or why not.
-struct Read {
+struct ReadImages {
   std::vector<image::Image> images;
   std::vector<std::string> reasons;  // empty where it was read
 };
 
-Read read_all(const std::vector<fs::path>& paths, const models::NetworkOptions& made_for,
-              int threads) {
+ReadImages read_all(const std::vector<fs::path>& paths, const models::NetworkOptions& made_for,
+                    int threads) {
   const auto count = static_cast<int64_t>(paths.size());
   const int side = static_cast<int>(made_for.image_size);
   const data::Preprocessing fit{side, side, static_cast<int>(made_for.channels)};
-  Read read{std::vector<image::Image>(count), std::vector<std::string>(count)};
+  ReadImages read{std::vector<image::Image>(count), std::vector<std::string>(count)};
   base::parallel_for(count, threads, 1, [&](int64_t i) {
     try {
       read.images[i] = data::read_image(paths[i], fit);
@@ -37,21 +37,21 @@ Read read_all(const std::vector<fs::path>& paths, const models::NetworkOptions& 
   return read;
 }
 
-std::vector<Guess> best_guesses(const float* probabilities, const train::ModelCard& card,
-                                int64_t top) {
+std::vector<ClassProbability> top_classes(const float* probabilities, const train::ModelCard& card,
+                                          int64_t top) {
   const int64_t classes = card.options.classes;
   std::vector<int64_t> order(classes);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return probabilities[a] > probabilities[b]; });
-  std::vector<Guess> guesses;
+  std::vector<ClassProbability> result;
   for (int64_t k = 0; k < std::min(top, classes); ++k) {
     const int64_t label = order[k];
     const auto& names = card.class_names;
-    guesses.push_back(
+    result.push_back(
         {label, names.empty() ? std::to_string(label) : names.at(label), probabilities[label]});
   }
-  return guesses;
+  return result;
 }
 
 bool is_folder(const fs::path& path) {
@@ -59,8 +59,8 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// A link that leads nowhere and a folder that cannot be listed are listed themselves, so that
-// reading them says why; links to folders are not followed, since they may lead in a circle.
+// A broken link and a folder that cannot be listed are added themselves, so that reading them says
+// why. Links to folders are not followed, since they may form a cycle.
 void add_images(const fs::path& folder, std::vector<fs::path>* found) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -99,7 +99,7 @@ PredictResult predict(const train::Model& model, const std::vector<fs::path>& im
   const std::string classifier =
       options.classifier.empty() && !known.empty() ? known.front() : options.classifier;
   check_classifiers(model, {classifier});
-  Read read = read_all(images, model.network->options(), options.threads);
+  ReadImages read = read_all(images, model.network->options(), options.threads);
   std::vector<uint8_t> pixels;
   image::Size size;
   for (size_t i = 0; i < images.size(); ++i) {
@@ -117,11 +117,11 @@ PredictResult predict(const train::Model& model, const std::vector<fs::path>& im
   const auto classes = static_cast<int>(model.card.options.classes);
   const data::Split split = data::make_split(size, classes, std::move(pixels),
                                              std::vector<int64_t>(result.predictions.size(), 0));
-  const Outputs outputs = infer(model, split, options.inference, {classifier}, advance);
-  const torch::Tensor& table = outputs.probabilities.front();
+  const InferenceOutput output = infer(model, split, options.inference, {classifier}, advance);
+  const torch::Tensor& table = output.probabilities.front();
   for (size_t i = 0; i < result.predictions.size(); ++i) {
     result.predictions[i].top =
-        best_guesses(table.data_ptr<float>() + i * classes, model.card, options.top);
+        top_classes(table.data_ptr<float>() + i * classes, model.card, options.top);
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// A trained network's classes for images of any size.
+// Predicts the classes of image files of any size with a trained network.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace qact::eval {
 
-struct Guess {
+struct ClassProbability {
   int64_t label = 0;
   std::string name;  // of the class; its number where the model has no names
   double probability = 0;
@@ -18,7 +18,7 @@ struct Guess {
 
 struct Prediction {
   std::filesystem::path image;
-  std::vector<Guess> top;  // the most probable first
+  std::vector<ClassProbability> top;  // the most probable first
 };
 
 struct Unreadable {
@@ -27,10 +27,10 @@ struct Unreadable {
 };
 
 struct PredictOptions {
-  Inference inference;
+  InferenceOptions inference;
   std::string classifier;  // none: the first of classifiers_of(model)
-  int64_t top = 1;         // guesses for each image; at most as many as there are classes
-  int threads = 0;         // that decode; 0: one per core
+  int64_t top = 1;         // classes for each image; at most all
+  int threads = 0;         // that decode images; 0: one per core
 };
 
 struct PredictResult {
@@ -38,12 +38,13 @@ struct PredictResult {
   std::vector<Unreadable> unreadable;
 };
 
-// Files as they are; of folders, all that ends as a PNG or JPEG image, also further down, in
-// the order of their names. What is to be read and cannot be is among them: predict() says why.
+// Files as they are; of folders, all files named as PNG or JPEG images, also in folders inside, in
+// the order of their names. Files and folders that cannot be read are listed too: predict() says
+// why.
 std::vector<std::filesystem::path> list_images(const std::vector<std::string>& inputs);
 
-// The shorter side of each image is resized to the network's input, and the middle cropped.
-// All that can be read are one stream of batches: their order decides who shares a context.
+// The shorter side of each image is resized to the network's input size, and the centre is cropped.
+// All images that can be read are batched in their order, which decides which share a context.
 PredictResult predict(const train::Model& model, const std::vector<std::filesystem::path>& images,
                       const PredictOptions& options, const Advance& advance = {});
 

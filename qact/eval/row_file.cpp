@@ -22,8 +22,8 @@ using results::Rows;
                            ", got: " + std::generic_category().message(errno));
 }
 
-// Up to the end of the last row that has its newline.
-size_t whole_length(const std::string& text) {
+// Up to the last newline.
+size_t complete_length(const std::string& text) {
   const size_t last = text.rfind('\n');
   return last == std::string::npos ? 0 : last + 1;
 }
@@ -50,11 +50,11 @@ void RowFile::open() {
 void RowFile::read() {
   std::ifstream file(path_, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
-  const size_t whole = whole_length(text);
-  if (whole < text.size() && ftruncate(file_, static_cast<off_t>(whole)) != 0) {
+  const size_t complete = complete_length(text);
+  if (complete < text.size() && ftruncate(file_, static_cast<off_t>(complete)) != 0) {
     fail("cut the torn end of", path_);
   }
-  text.resize(whole);
+  text.resize(complete);
   rows_ = results::parse_rows(text, path_.string());
   results::check_evaluations(rows_, path_.string());
   known_.clear();

@@ -1,5 +1,5 @@
-// results.jsonl while rows are added to it: a kill leaves whole rows and at most one torn line,
-// and what is there is not computed again.
+// results.jsonl while rows are added to it. A process that is killed leaves complete rows and at
+// most one incomplete line.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace qact::eval {
 
 class RowFile {
  public:
-  // Holds the file against other writers: a second one throws. A torn last line is cut off.
+  // Locks the file; throws where another process has. Cuts off an incomplete last line.
   explicit RowFile(std::filesystem::path path);
   ~RowFile();
   RowFile(const RowFile&) = delete;
@@ -24,9 +24,9 @@ class RowFile {
   bool has(const results::Row& row) const { return known_.contains(results::identity(row)); }
   const results::Rows& rows() const { return rows_; }
 
-  // Those that it does not have yet, in one write, synced.
+  // Writes the rows that it does not have yet, and syncs.
   void append(const results::Rows& rows);
-  // Removes rows, atomically; says how many.
+  // Removes rows, atomically; returns how many.
   size_t remove_if(const std::function<bool(const results::Row&)>& stale);
 
  private:
@@ -39,7 +39,7 @@ class RowFile {
   std::set<std::string> known_;
 };
 
-// Writes the rows of jobs in the order of the jobs, whichever ends first.
+// Writes the rows of jobs in the order of the jobs, whichever job ends first.
 class OrderedRows {
  public:
   using Written = std::function<void(const results::Rows& rows)>;

@@ -14,8 +14,8 @@ using metrics::Binning;
 using metrics::Predictions;
 using results::Row;
 
-// A sample drawn with replacement is right Binomial(n, k / n) times, of n of which k are right: its
-// quantiles need no draws. P(j + 1) / P(j) = (n - j) / (j + 1) k / (n - k).
+// With k of n predictions correct, a sample drawn with replacement has Binomial(n, k / n) correct
+// ones: its quantiles need no draws. P(j + 1) / P(j) = (n - j) / (j + 1) k / (n - k).
 Interval bootstrap_accuracy(const Predictions& p) {
   const int64_t n = p.size();
   int64_t right = 0;

@@ -1,4 +1,4 @@
-// Outputs of a network to numbers: what a `scores` row says, and `reliability` rows.
+// Metrics of predictions as fields of `scores` and `reliability` rows.
 #pragma once
 
 #include <torch/types.h>
@@ -8,7 +8,8 @@
 
 namespace qact::eval {
 
-// The middle 95% of the accuracies of all samples of the same size, drawn with replacement.
+// The bootstrap interval of the accuracy: the middle 95% over all samples of the same size, drawn
+// with replacement.
 struct Interval {
   double low = 0, high = 0;
 };
@@ -20,7 +21,8 @@ results::Row probability_scores(const metrics::Predictions& p);
 // map100 and map100_retrieved.
 results::Row retrieval_scores(const torch::Tensor& embedding, const std::vector<int64_t>& labels);
 
-// The 15 bins of equal width, each {confidence, accuracy, count}; means of none are null.
+// The 15 bins of equal width as {confidence, accuracy, count}; an empty bin's means are null.
+// `which` is top or marginal.
 results::Row reliability_bins(const metrics::Predictions& p, const std::string& which);
 
 }  // namespace qact::eval

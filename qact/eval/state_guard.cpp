@@ -10,7 +10,7 @@
 namespace qact::eval {
 namespace {
 
-// A layer's own settings: its context mode, prior and momentum.
+// Context mode, prior and momentum.
 template <class Layer>
 std::function<void()> restore_options(Layer& layer) {
   return [&layer, options = layer.options] { layer.options = options; };
@@ -23,7 +23,7 @@ StateGuard::StateGuard(torch::nn::Module& module) {
     restore_.emplace_back([buffer, saved = buffer.clone()] { buffer.copy_(saved); });
   }
   module.apply([&](torch::nn::Module& each) {
-    // train() would reach those inside it, too: they come later, and put themselves right.
+    // train() also changes the modules inside, which come later and are restored after it.
     restore_.emplace_back([&each, training = each.is_training()] { each.train(training); });
     if (auto* activation = each.as<nn::QuantileActivation>()) {
       restore_.push_back(restore_options(*activation));
@@ -37,7 +37,7 @@ StateGuard::~StateGuard() {
   try {
     for (const auto& restore : restore_) restore();
   } catch (...) {
-    // A device that fails to copy has failed before: that error is on its way.
+    // A copy fails where the device has failed before: that exception is already being thrown.
     if (std::uncaught_exceptions() == 0) std::terminate();
   }
 }

@@ -1,4 +1,4 @@
-// A network that is the same after some work as before it.
+// Restores the state of a module at the end of a scope, also after an exception.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -8,8 +8,8 @@
 
 namespace qact::eval {
 
-// While one lives, a module's statistics, contexts, context modes and train() or eval() may
-// change; at its end, by an exception as well, all are as they were. Parameters are not kept.
+// Buffers (running statistics and contexts), context modes, momentum, and train() or eval(). Not
+// the parameters.
 class StateGuard {
  public:
   explicit StateGuard(torch::nn::Module& module);
@@ -18,7 +18,7 @@ class StateGuard {
   StateGuard& operator=(const StateGuard&) = delete;
 
  private:
-  // Each puts back one tensor or one module's settings.
+  // Each restores one tensor or the options of one module.
   std::vector<std::function<void()>> restore_;
 };
 

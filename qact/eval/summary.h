@@ -1,5 +1,5 @@
-// What the `scores` rows of evaluations say, averaged over corruptions; over tone only where
-// there is no other.
+// The `scores` rows of evaluations, averaged over corruptions. The corruption tone counts only
+// where there is no other.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ struct EvaluateSummary {
   // Means over all corruptions and severities; NaN where there are none, or no clean images.
   double corruption_error = 0, relative_corruption_error = 0;
 
-  // accuracy at severity `from` less that at `to`; NaN where one is missing.
+  // The accuracy at severity `from` minus that at `to`; NaN where one is missing.
   double drop(int from, int to) const;
 };
 

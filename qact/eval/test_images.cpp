@@ -15,11 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 using base::fail;
 
-data::Split first(const data::Split& split, int64_t limit) {
+data::Split limited(const data::Split& split, int64_t limit) {
   return limit > 0 && limit < split.count() ? split.slice(0, limit) : split;
 }
 
-// Names and sizes; contents where a size says little.
+// Names and sizes; the contents of arrays, whose sizes say little.
 void add_folder(const fs::path& folder, data::Digest& digest) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -34,7 +34,7 @@ void add_folder(const fs::path& folder, data::Digest& digest) {
   }
 }
 
-// CORRUPTION.npy with the five severities one after the other, as `qact corrupt` writes any set.
+// CORRUPTION.npy has the five severities one after the other, as `qact corrupt` writes them.
 fs::path array_of(const std::string& folder, const std::string& corruption) {
   return fs::path(folder) / (corruption + ".npy");
 }
@@ -50,7 +50,7 @@ TestImages::TestImages(const TestImagesOptions& options)
       clean_hash_(data::digest_of(clean_)) {
   clean_ = with_labels_of(options.classes, clean_, options.data);
   remark_ = missing_classes(options.classes, clean_, options.data);
-  clean_ = first(clean_, options.limit);
+  clean_ = limited(clean_, options.limit);
 }
 
 void TestImages::check(const std::string& corruption, int severity) const {
@@ -115,9 +115,9 @@ std::string TestImages::files_hash(const fs::path& path) const {
 data::Split TestImages::read(const std::string& corruption, int severity) const {
   if (severity == 0) return clean_;
   if (!options_.official.empty()) {
-    const data::Split split =
-        with_labels_of(options_.classes, first(read_official(corruption, severity), options_.limit),
-                       options_.official);
+    const data::Split split = with_labels_of(
+        options_.classes, limited(read_official(corruption, severity), options_.limit),
+        options_.official);
     if (split.size != clean_.size) {
       fail("eval", "expected images of the clean set's size in ", options_.official, ", got ",
            split.size.height, "x", split.size.width);

@@ -15,14 +15,14 @@
 namespace qact::eval {
 
 struct TestImagesOptions {
-  std::string data;                  // a dataset's name, or a folder of one's own
+  std::string data;                  // a dataset's name, or the folder of a custom one
   std::string data_dir;              // where datasets are
-  int image_size = 0;                // images of one's own are resized and cropped to; 0: left
-  int64_t limit = 0;                 // the first so many images; 0: all
-  std::string official;              // a folder with the corrupted set; empty: corruptions are made
-  std::string frost = "procedural";  // the textures, as open_frost()
+  int image_size = 0;                // custom images are resized and cropped to this; 0: not
+  int64_t limit = 0;                 // use the first so many images; 0: all
+  std::string official;              // folder of the corrupted set; empty: corrupted here
+  std::string frost = "procedural";  // textures, as open_frost() takes them
   uint64_t seed = 0;                 // of the corruptions
-  ModelClasses classes;              // of the model to evaluate, whose labels the images get
+  ModelClasses classes;              // of the model: the images get its labels
 };
 
 class TestImages {
@@ -32,26 +32,26 @@ class TestImages {
   const data::DatasetInfo& dataset() const { return opened_.info; }
   image::Size size() const { return clean_.size; }
   int64_t count() const { return clean_.count(); }
-  // What a user should know about them; empty: nothing.
+  // A warning for the user; empty: none.
   const std::string& remark() const { return remark_; }
 
-  // Throws where (corruption, severity) cannot be had: before anything is computed.
+  // Throws where there are no images of this corruption and severity. Computes none.
   void check(const std::string& corruption, int severity) const;
 
-  // Of what read() would give: the clean images, and the files that corrupted ones come from.
+  // Of the source of read()'s images: the clean images, and the files of corrupted ones.
   std::string hash(const std::string& corruption, int severity) const;
 
-  // Severity 0: the clean images. Safe to call from many threads; works on the caller's alone.
+  // Severity 0: the clean images. Thread-safe; works on the calling thread alone.
   data::Split read(const std::string& corruption, int severity) const;
 
   std::string source() const { return options_.official.empty() ? "generated" : "official"; }
-  // The folder of official images, whatever it was called.
+  // The canonical path of the folder of official images.
   std::optional<std::string> official() const;
   const std::string& frost() const { return frost_->name(); }
 
  private:
   data::Split read_official(const std::string& corruption, int severity) const;
-  // Of a file, or of a folder's; each is read once.
+  // Of a file or of a folder's files; computed once.
   std::string files_hash(const std::filesystem::path& path) const;
 
   TestImagesOptions options_;

@@ -1,4 +1,4 @@
-// A small trained run with a test set of its own.
+// A small trained run and its test set.
 #pragma once
 
 #include "qact/data/dataset.h"

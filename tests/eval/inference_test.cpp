@@ -46,8 +46,8 @@ Tensor plain_images(const train::ModelCard& card, const data::Split& split, int6
 
 double difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-// Each way of inference for a network with and without quantile activations, from the same
-// trained weights: infer() on one copy, a plain statement of the mode on another.
+// Each mode for networks with and without quantile activations: infer() on one copy of the model,
+// the definition of the mode on another.
 class Inferences : public ::testing::TestWithParam<const char*> {
  protected:
   static const EvaluationFixture& folder() {
@@ -58,12 +58,12 @@ class Inferences : public ::testing::TestWithParam<const char*> {
   Inferences()
       : model_(folder().model()), plain_(folder().model()), split_(folder().test_images()) {
     plain_.network->eval();
-    how_.batch_size = 10;
+    options_.batch_size = 10;
   }
 
   Tensor infer_in(const std::string& mode) {
-    how_.mode = mode;
-    return infer(model_, split_, how_, {"head"}).probabilities.at(0);
+    options_.mode = mode;
+    return infer(model_, split_, options_, {"head"}).probabilities.at(0);
   }
   Tensor images(int64_t first, int64_t last) {
     return plain_images(plain_.card, split_, first, last);
@@ -80,7 +80,7 @@ class Inferences : public ::testing::TestWithParam<const char*> {
 
   train::Model model_, plain_;
   data::Split split_;
-  Inference how_;
+  InferenceOptions options_;
 };
 
 TEST_P(Inferences, TrackedIsEveryImageOnItsOwn) {
@@ -96,37 +96,37 @@ TEST_P(Inferences, BatchIsTrainingsForward) {
 }
 
 TEST_P(Inferences, PriorCountsImages) {
-  how_.prior = 4;
+  options_.prior = 4;
   nn::set_context_mode(*plain_.network, ContextMode::prior, 4);
   const Tensor found = infer_in("prior");
   EXPECT_LT(difference(found, forward_batches()), 1e-5);
-  how_.batch_size = 1;
+  options_.batch_size = 1;
   EXPECT_GT(difference(infer_in("prior"), found), 1e-4);
 }
 
-TEST_P(Inferences, StreamGoesOnFromBatchToBatchAndStartsAnew) {
-  how_.momentum = 0.3;
+TEST_P(Inferences, StreamDriftsFromBatchToBatchAndStartsAnew) {
+  options_.momentum = 0.3;
   nn::set_context_mode(*plain_.network, ContextMode::stream);
   nn::set_context_momentum(*plain_.network, 0.3);
   const Tensor found = infer_in("stream");
   EXPECT_LT(difference(found, forward_batches()), 1e-5);
   EXPECT_TRUE(torch::equal(found, infer_in("stream")));
-  how_.momentum = 0;
+  options_.momentum = 0;
   EXPECT_TRUE(torch::allclose(infer_in("stream"), infer_in("tracked"), 0, 1e-5));
   EXPECT_GT(difference(found, infer_in("tracked")), 1e-4);
 }
 
 TEST_P(Inferences, AugmentIsABatchOfOneImagesCopies) {
-  how_.copies = 5;
-  how_.seed = 7;
-  how_.augmentation = {.pad = 2, .flip = true};
+  options_.copies = 5;
+  options_.seed = 7;
+  options_.augmentation = {.pad = 2, .flip = true};
   const Tensor all = infer_in("augment");
   nn::set_context_mode(*plain_.network, ContextMode::batch);
   for (const int64_t i : {0, 40}) {
     std::vector<Tensor> context = {images(i, i + 1)};
     base::Random random(7, base::Stream::copies, i);
     for (int k = 0; k < 5; ++k) {
-      const data::CropFlip placement = data::draw_crop_flip(how_.augmentation, &random);
+      const data::CropFlip placement = data::draw_crop_flip(options_.augmentation, &random);
       context.push_back(
           plain_image(plain_.card, data::crop_flip(split_.image(i), split_.size, placement)));
     }
@@ -134,7 +134,7 @@ TEST_P(Inferences, AugmentIsABatchOfOneImagesCopies) {
   }
 }
 
-TEST_P(Inferences, DatasetKeepsTheMeanOverAFirstPass) {
+TEST_P(Inferences, DatasetUsesTheMeanOverAFirstPass) {
   nn::reset_contexts(*plain_.network);
   nn::set_context_momentum(*plain_.network, std::nullopt);
   plain_.network->train();
@@ -146,9 +146,9 @@ TEST_P(Inferences, DatasetKeepsTheMeanOverAFirstPass) {
 // The classifiers on embeddings are those fitted to the same kind of context; the quantile
 // classifier ranks among those of the batch, of training, or of all images.
 TEST_P(Inferences, ClassifiersFollow) {
-  how_.mode = "tracked";
+  options_.mode = "tracked";
   const Tensor labels = torch::tensor(split_.labels, torch::kLong);
-  const train::LabelledEmbeddings known{infer(model_, split_, how_, {}).embedding, labels};
+  const train::LabelledEmbeddings known{infer(model_, split_, options_, {}).embedding, labels};
   EXPECT_EQ(classifiers_of(model_), std::vector<std::string>{"head"});
   const train::LabelledEmbeddings others{known.embedding.flip(0), labels};
   model_.classifiers = {train::fit_classifiers(known, known, 3),
@@ -156,8 +156,8 @@ TEST_P(Inferences, ClassifiersFollow) {
   const std::vector<std::string> names = {"head", "quantile", "logistic"};
   EXPECT_EQ(classifiers_of(model_), names);
   for (const std::string mode : {"tracked", "batch", "dataset"}) {
-    how_.mode = mode;
-    const Outputs out = infer(model_, split_, how_, names);
+    options_.mode = mode;
+    const InferenceOutput out = infer(model_, split_, options_, names);
     const auto plain = [&](const char* name, int64_t first, int64_t last) {
       const bool tracked = mode == "tracked";
       train::Classifiers fitted = tracked ? model_.classifiers.tracked : model_.classifiers.batch;
@@ -172,11 +172,11 @@ TEST_P(Inferences, ClassifiersFollow) {
     EXPECT_LT(difference(out.probabilities[1], quantile), 1e-5) << mode;
   }
   // In a stream the quantile classifier's context drifts, too, and starts anew.
-  how_.mode = "stream";
-  how_.momentum = 0.3;
-  const Outputs out = infer(model_, split_, how_, names);
+  options_.mode = "stream";
+  options_.momentum = 0.3;
+  const InferenceOutput out = infer(model_, split_, options_, names);
   EXPECT_TRUE(
-      torch::equal(infer(model_, split_, how_, names).probabilities[1], out.probabilities[1]));
+      torch::equal(infer(model_, split_, options_, names).probabilities[1], out.probabilities[1]));
   train::Classifiers drifting = model_.classifiers.for_mode(ContextMode::stream);
   nn::set_context_mode(*drifting.quantile, ContextMode::stream);
   nn::set_context_momentum(*drifting.quantile, 0.3);
@@ -191,20 +191,20 @@ TEST_P(Inferences, ClassifiersFollow) {
             message_of([&] { check_classifiers(model_, {"head"}); }));
 }
 
-// After each mode, stopped half-way too, the next forward pass is that of a model just loaded, and
-// moves no statistics.
+// After each mode, also when it was stopped half-way, the model's statistics and its next forward
+// pass are those of a model just loaded.
 TEST_P(Inferences, LeaveTheModelAsItWas) {
-  how_.copies = 2;
+  options_.copies = 2;
   model_.network->eval();
   const auto before = safetensors::state_dict(*plain_.network);
   const Tensor expected = forward(images(0, 10));
   for (const std::string& mode : inference_modes()) {
-    how_.mode = mode;
+    options_.mode = mode;
     for (const bool stopped : {false, true}) {
       SCOPED_TRACE(mode + (stopped ? ", stopped" : ""));
       int calls = 0;
       const auto pass = [&] {
-        infer(model_, split_, how_, {"head"}, [&](int64_t) {
+        infer(model_, split_, options_, {"head"}, [&](int64_t) {
           if (stopped && ++calls == 2) throw std::runtime_error("stop");
         });
       };
@@ -218,8 +218,8 @@ TEST_P(Inferences, LeaveTheModelAsItWas) {
   }
 }
 
-TEST_P(Inferences, OneImageHasNoContextOfItsOwn) {
-  how_.batch_size = 1;
+TEST_P(Inferences, ASingleImageIsNoBatch) {
+  options_.batch_size = 1;
   EXPECT_EQ(infer_in("dataset").size(0), 41);
   expect_in("expected batches of 2 or more images in mode batch",
             message_of([&] { infer_in("batch"); }));
@@ -237,31 +237,30 @@ TEST(Inference, ARemainderJoinsTheLastBatch) {
 
 TEST(Inference, RefusesWhatItCannotDo) {
   const auto refused = [](auto change) {
-    Inference how;
-    change(how);
-    return message_of([&] { check(how); });
+    InferenceOptions options;
+    change(options);
+    return message_of([&] { check(options); });
   };
-  EXPECT_EQ(refused([](Inference& how) { how.mode = "own"; }),
+  EXPECT_EQ(refused([](InferenceOptions& o) { o.mode = "own"; }),
             "[inference] expected a mode of tracked, batch, prior, stream, augment, dataset, got "
             "'own'");
-  EXPECT_EQ(refused([](Inference& how) { how.batch_size = 0; }),
+  EXPECT_EQ(refused([](InferenceOptions& o) { o.batch_size = 0; }),
             "[inference] expected --batch-size of 1 or more, got 0");
   for (const double prior : {-1.0, double{NAN}, double{INFINITY}}) {
-    expect_in("--prior of 0 or more images, got", refused([&](auto& how) { how.prior = prior; }));
+    expect_in("--prior of 0 or more images, got", refused([&](auto& o) { o.prior = prior; }));
   }
   for (const double momentum : {-0.1, 1.1, double{NAN}}) {
-    expect_in("--momentum within 0 and 1, got",
-              refused([&](auto& how) { how.momentum = momentum; }));
+    expect_in("--momentum within 0 and 1, got", refused([&](auto& o) { o.momentum = momentum; }));
   }
-  expect_in("--copies of 1 or more, got 0", refused([](auto& how) { how.copies = 0; }));
-  EXPECT_EQ(refused([](Inference& how) { how.prior = how.momentum = 0; }), "nothing was thrown");
+  expect_in("--copies of 1 or more, got 0", refused([](auto& o) { o.copies = 0; }));
+  EXPECT_EQ(refused([](InferenceOptions& o) { o.prior = o.momentum = 0; }), "nothing was thrown");
 }
 
 TEST_P(Inferences, RefuseImagesOfAnotherSizeAndNone) {
   const data::Split wide = data::make_split({16, 17, 1}, 3, std::vector<uint8_t>(16 * 17), {0});
-  EXPECT_EQ(message_of([&] { infer(model_, wide, how_, {"head"}); }),
+  EXPECT_EQ(message_of([&] { infer(model_, wide, options_, {"head"}); }),
             "[inference] expected images of 16x16 and 1 channels for the network, got 16x17 and 1");
-  EXPECT_EQ(message_of([&] { infer(model_, split_.slice(0, 0), how_, {"head"}); }),
+  EXPECT_EQ(message_of([&] { infer(model_, split_.slice(0, 0), options_, {"head"}); }),
             "[inference] expected an image or more, got none");
 }
 
@@ -272,8 +271,8 @@ TEST(Inference, RefusesDevicesThatAreNotThere) {
   expect_in(" GPUs that torch sees, got cuda:99", message);
 }
 
-// Finite weights that overflow: nan is no probability.
-TEST_P(Inferences, RefuseProbabilitiesThatAreNoNumbers) {
+// Of finite weights that overflow.
+TEST_P(Inferences, RefuseProbabilitiesThatAreNotFinite) {
   const torch::NoGradGuard no_grad;
   for (const auto& parameter : model_.network->named_parameters()) {
     if (parameter.value().dim() == 2) parameter.value().fill_(3e38);

@@ -40,7 +40,7 @@ data::Split random_images(int64_t count) {
                           std::vector<int64_t>(static_cast<size_t>(count), 0));
 }
 
-// A layer with other affine parameters than those it begins with, trained a little.
+// A layer with random affine parameters, after a few passes in train().
 train::Model one_layer(nn::QuantileActivationOptions options) {
   torch::manual_seed(3);
   const auto network = std::make_shared<OneLayer>(options);
@@ -61,8 +61,7 @@ Tensor of_channel(const Tensor& images, int64_t channel) {
   return images.view({-1, kLayerChannels, kLayerSide * kLayerSide}).select(1, channel).flatten();
 }
 
-// In every mode the activations are what the next layer reads: after the outer norm, if the layer
-// has one. In augment they are those of the copies, too.
+// In every mode: after the outer norm, if the layer has one. In augment, those of the copies too.
 TEST(Neurons, ActivationsAreWhatTheNextLayerReads) {
   for (const bool norm_in : {true, false}) {
     for (const bool norm_out : {true, false}) {
@@ -71,20 +70,21 @@ TEST(Neurons, ActivationsAreWhatTheNextLayerReads) {
       const data::Split split = random_images(21);
       for (const std::string& mode : inference_modes()) {
         SCOPED_TRACE(mode + (norm_in ? ", norm in" : "") + (norm_out ? ", norm out" : ""));
-        Inference how;
-        how.mode = mode;
-        how.batch_size = 7;
-        how.copies = 4;
+        InferenceOptions options;
+        options.mode = mode;
+        options.batch_size = 7;
+        options.copies = 4;
         std::vector<Neuron> neurons(kLayerChannels);
         for (int64_t c = 0; c < kLayerChannels; ++c) neurons[c].channel = c;
-        Outputs outputs;
-        watch_neurons(*model.network, 1, &neurons, [&] { outputs = infer(model, split, how, {}); });
+        InferenceOutput output;
+        observe_neurons(*model.network, 1, &neurons,
+                        [&] { output = infer(model, split, options, {}); });
         for (const Neuron& neuron : neurons) {
-          ASSERT_FALSE(neuron.after.empty());
-          const int64_t copies = mode == "augment" ? 1 + how.copies : 1;
+          ASSERT_FALSE(neuron.outputs.empty());
+          const int64_t copies = mode == "augment" ? 1 + options.copies : 1;
           const Tensor after =
-              torch::cat(neuron.after).view({-1, copies, kLayerSide * kLayerSide}).select(1, 0);
-          EXPECT_TRUE(torch::equal(after.flatten(), of_channel(outputs.embedding, neuron.channel)));
+              torch::cat(neuron.outputs).view({-1, copies, kLayerSide * kLayerSide}).select(1, 0);
+          EXPECT_TRUE(torch::equal(after.flatten(), of_channel(output.embedding, neuron.channel)));
         }
       }
     }
@@ -98,24 +98,24 @@ TEST(Neurons, PreactivationsAreWhatTheLayerReads) {
   for (const auto mode : {nn::ContextMode::tracked, nn::ContextMode::batch, nn::ContextMode::prior,
                           nn::ContextMode::stream}) {
     nn::set_context_mode(*model.network, mode);
-    std::vector<Neuron> neurons = choose_neurons(activation_sites(*model.network, images));
+    std::vector<Neuron> neurons = choose_neurons(activation_layers(*model.network, images));
     ASSERT_EQ(neurons.size(), 3u);
-    EXPECT_EQ(neurons[0].site.layer, "layer");
+    EXPECT_EQ(neurons[0].layer.name, "layer");
     const torch::NoGradGuard no_grad;
-    watch_neurons(*model.network, 1, &neurons, [&] { model.network->forward(images); });
+    observe_neurons(*model.network, 1, &neurons, [&] { model.network->forward(images); });
     for (const Neuron& neuron : neurons) {
-      EXPECT_TRUE(torch::equal(torch::cat(neuron.before), of_channel(images, neuron.channel)));
+      EXPECT_TRUE(torch::equal(torch::cat(neuron.inputs), of_channel(images, neuron.channel)));
     }
   }
 }
 
-// Looking for the sites is a forward pass, which in a stream would move the contexts.
-TEST(Neurons, SitesLeaveTheNetworkAsItWas) {
+// Finding the layers takes a forward pass, which in a stream would move the contexts.
+TEST(ActivationLayers, LeaveTheNetworkAsItWas) {
   const train::Model model = one_layer(kLayerChannels);
   nn::set_context_mode(*model.network, nn::ContextMode::stream, 5);
   const auto& layer = std::static_pointer_cast<OneLayer>(model.network)->layer;
   const Tensor context = layer->context.clone(), mean = layer->running_mean_in.clone();
-  activation_sites(*model.network, torch::randn({9, kLayerChannels, kLayerSide, kLayerSide}));
+  activation_layers(*model.network, torch::randn({9, kLayerChannels, kLayerSide, kLayerSide}));
   EXPECT_TRUE(torch::equal(layer->context, context));
   EXPECT_TRUE(torch::equal(layer->running_mean_in, mean));
   EXPECT_EQ(layer->options.context_mode(), nn::ContextMode::stream);
@@ -123,8 +123,8 @@ TEST(Neurons, SitesLeaveTheNetworkAsItWas) {
   EXPECT_TRUE(layer->is_training());
 }
 
-// A layer that fails has no output; its error is told as it is.
-TEST(Neurons, AFailingPassIsNotRecorded) {
+// A layer that throws has no output; its error reaches the caller.
+TEST(Neurons, OfAFailingPassHaveNoValues) {
   const train::Model model = one_layer(kLayerChannels);
   model.network->eval();
   std::static_pointer_cast<OneLayer>(model.network)->layer->options.levels(0);
@@ -133,9 +133,70 @@ TEST(Neurons, AFailingPassIsNotRecorded) {
     nn::set_context_mode(*model.network, mode);
     std::vector<Neuron> neurons(1);
     expect_in("levels", message_of([&] {
-                watch_neurons(*model.network, 1, &neurons, [&] { model.network->forward(images); });
+                observe_neurons(*model.network, 1, &neurons,
+                                [&] { model.network->forward(images); });
               }));
-    EXPECT_TRUE(neurons[0].after.empty());
+    EXPECT_TRUE(neurons[0].outputs.empty());
+  }
+}
+
+std::shared_ptr<models::Network> small_network(const std::string& activation) {
+  torch::manual_seed(1);
+  models::NetworkOptions options;
+  options.channels = 1;
+  options.image_size = 28;
+  options.activation = activation;
+  auto network = models::make("lenet", options);
+  const torch::NoGradGuard no_grad;
+  network->forward(torch::randn({6, 1, 28, 28}));
+  network->eval();
+  return network;
+}
+
+TEST(ActivationLayers, AreInTheOrderOfTheNetwork) {
+  const torch::Tensor images = torch::randn({2, 1, 28, 28});
+  const auto qact = activation_layers(*small_network("qact"), images);
+  const auto relu = activation_layers(*small_network("relu"), images);
+  ASSERT_EQ(qact.size(), 4u);
+  ASSERT_EQ(relu.size(), 4u);
+  for (int64_t i = 0; i < 4; ++i) {
+    const std::string number = std::to_string(i + 1);
+    EXPECT_EQ(qact[i].name, "activation" + number);
+    EXPECT_EQ(qact[i].kind, "qact");
+    EXPECT_EQ(relu[i].name, "after bn" + number);
+    EXPECT_EQ(relu[i].kind, "relu");
+    EXPECT_EQ(qact[i].index, i);
+  }
+  EXPECT_EQ(qact.front().channels, 32);
+  EXPECT_EQ(qact.back().channels, 256);
+}
+
+TEST(Neurons, OutputsAreTheActivationOfInputs) {
+  for (const std::string activation : {"relu", "prelu", "selu", "bn-relu"}) {
+    const auto network = small_network(activation);
+    const auto layers = activation_layers(*network, torch::randn({2, 1, 28, 28}));
+    ASSERT_EQ(layers.size(), 4u);
+    std::vector<Neuron> neurons = choose_neurons(layers);
+    ASSERT_EQ(neurons.size(), 9u);
+    for (const nn::ContextMode mode : {nn::ContextMode::batch, nn::ContextMode::prior}) {
+      nn::set_context_mode(*network, mode);
+      std::vector<Neuron> observed = neurons;
+      const torch::NoGradGuard no_grad;
+      observe_neurons(*network, 4, &observed, [&] {
+        for (int batch = 0; batch < 2; ++batch) network->forward(torch::randn({5, 1, 28, 28}));
+      });
+      for (const Neuron& neuron : observed) {
+        ASSERT_EQ(neuron.inputs.size(), 2u);
+        const torch::Tensor before = torch::cat(neuron.inputs), after = torch::cat(neuron.outputs);
+        EXPECT_EQ(before.numel() % 10, 0);
+        // PReLU's slope is 0.25 before any training.
+        const torch::Tensor expected = activation == "prelu"
+                                           ? torch::where(before > 0, before, 0.25 * before)
+                                       : activation == "selu" ? torch::selu(before)
+                                                              : torch::relu(before);
+        EXPECT_TRUE(torch::allclose(after, expected)) << activation;
+      }
+    }
   }
 }
 

@@ -63,7 +63,7 @@ TEST(Predict, ClassifiesFilesAsTheDatasetsImages) {
   }
 }
 
-// Links that lead in a circle or nowhere are named; those to folders are not followed.
+// Circular and broken links are named; links to folders are not followed.
 TEST(Predict, NamesWhatCannotBeRead) {
   const EvaluationFixture folder;
   const fs::path images = folder.path / "images";
@@ -94,7 +94,7 @@ TEST(Predict, NamesWhatCannotBeRead) {
   EXPECT_EQ(list_images({(images / "loop.png").string()}).size(), 1u);
 }
 
-// The shorter side is resized and the middle cropped.
+// The shorter side is resized and the centre cropped.
 TEST(Predict, TakesOtherSizesAndColours) {
   EvaluationFixture folder;
   const train::Model model = folder.model();
@@ -125,8 +125,8 @@ TEST(Predict, TakesOtherSizesAndColours) {
   for (int64_t i = 0; i < 2; ++i) {
     const auto& top = result.predictions[i].top;
     ASSERT_EQ(top.size(), 3u);
-    for (const Guess& guess : top) {
-      EXPECT_EQ(static_cast<float>(guess.probability), table[i][guess.label].item<float>());
+    for (const ClassProbability& each : top) {
+      EXPECT_EQ(static_cast<float>(each.probability), table[i][each.label].item<float>());
     }
     EXPECT_EQ(top[0].label + top[1].label + top[2].label, 3);
   }

@@ -13,7 +13,7 @@
 namespace qact::eval {
 namespace {
 
-// All that forward passes depend on, as text.
+// All that a forward pass depends on but the parameters, as text.
 std::string state_text(const torch::nn::Module& network) {
   std::ostringstream text;
   for (const auto& [name, tensor] : safetensors::state_dict(network)) {
@@ -32,7 +32,7 @@ std::string state_text(const torch::nn::Module& network) {
   return text.str();
 }
 
-TEST(StateGuard, PutsAllBackAfterWorkAndAfterExceptions) {
+TEST(StateGuard, RestoresAllAlsoAfterAnException) {
   torch::manual_seed(1);
   const auto network =
       models::make("lenet", {.classes = 3, .channels = 1, .image_size = 28, .activation = "qact"});
@@ -44,7 +44,7 @@ TEST(StateGuard, PutsAllBackAfterWorkAndAfterExceptions) {
   const std::string before = state_text(*network);
   for (const bool throws : {false, true}) {
     try {
-      const StateGuard unchanged(*network);
+      const StateGuard guard(*network);
       nn::set_context_mode(*network, nn::ContextMode::stream, 7);
       nn::set_context_momentum(*network, 0.5);
       network->forward(torch::randn({6, 1, 28, 28}));

@@ -1,4 +1,4 @@
-// Classes keep their names from the training folder to predictions and to other folders.
+// Classes are matched by name from the training folder to predictions and to other datasets.
 #include <gtest/gtest.h>
 
 #include "qact/eval/evaluate.h"
@@ -42,7 +42,7 @@ double accuracy(const EvaluateResult& result) {
   return -1;
 }
 
-TEST(EvaluateClasses, AreMatchedByName) {
+TEST(ClassNames, MatchTheClassesOfOtherDatasets) {
   const Animals scratch;
   const EvaluateResult own = scratch.evaluated("animals");
   ASSERT_EQ(accuracy(own), 1);
@@ -59,7 +59,7 @@ TEST(EvaluateClasses, AreMatchedByName) {
             "[eval] expected images of the model's classes (cat, cow, dog), got aardvark in " +
                 (scratch.path / "renamed").string());
 
-  // Digits have no names: two classes more are none of the model's.
+  // Digits have no names: classes are matched by number, and two more are too many.
   expect_in("expected the 3 classes of the model, by number since they have no names, got 5",
             message_of([&] {
               train::write_bands(scratch.path / "five", "train", 6);
@@ -73,7 +73,7 @@ TEST(EvaluateClasses, AreMatchedByName) {
             }));
 }
 
-TEST(EvaluateClasses, ArePredictedByName) {
+TEST(ClassNames, AreThoseOfPredictions) {
   const Animals scratch;
   const train::Model model = train::load_model(scratch.run("run").model());
   const auto images = list_images({(scratch.path / "animals" / "test").string()});
