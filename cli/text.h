@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::cli {
 

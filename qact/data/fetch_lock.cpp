@@ -41,7 +41,7 @@ bool is_removed(int file, const fs::path& path) {
 
 FetchLock::FetchLock(const fs::path& data_folder, const FetchEvents& events)
     : path_(data_folder / ".fetch.lock"), file_(open_lock(path_)) {
-  bool told = false;
+  bool notified = false;
   while (true) {
     if (::flock(file_, LOCK_EX | LOCK_NB) == 0) {
       if (!is_removed(file_, path_)) break;
@@ -58,8 +58,8 @@ FetchLock::FetchLock(const fs::path& data_folder, const FetchEvents& events)
       if (!taken) fail("fetch", "cannot lock ", path_.string(), ": ", reason);
       fail("fetch", "stopped, waiting for ", owner, ", which fetches into ", data_folder.string());
     }
-    if (!told && events.waiting) events.waiting(owner);
-    told = true;
+    if (!notified && events.waiting) events.waiting(owner);
+    notified = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   const std::string me = std::to_string(::getpid());

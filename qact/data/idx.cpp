@@ -68,7 +68,7 @@ Blob read_plain_or_gz(const fs::path& path) {
 Blob inflate_idx(base::Bytes packed) {
   constexpr size_t kLongestHeader = 16;
   const Header header = parse_header(inflate_gzip(packed, kLongestHeader).bytes);
-  // One byte more tells a longer stream from a whole one.
+  // One byte more shows whether the stream is longer than announced.
   return inflate_gzip(packed, header.start + header.values + 1);
 }
 

@@ -43,9 +43,9 @@ std::vector<std::string> notes_of(const Group& group, const results::CommonCorru
     const Curve& curve = group.curves[unit.curve];
     const std::string seed =
         curve.seeds().size() > 1 ? ", seed " + std::to_string(unit.seed) + "," : "";
-    notes.push_back("Not in the means over corruptions: " + curve.label + seed + " was shown " +
-                    std::to_string(unit.count) + " of the " + std::to_string(common.names.size()) +
-                    " corruptions in full.");
+    notes.push_back("Not in the means over corruptions: " + curve.label + seed +
+                    " was evaluated on " + std::to_string(unit.count) + " of the " +
+                    std::to_string(common.names.size()) + " corruptions in full.");
   }
   return notes;
 }

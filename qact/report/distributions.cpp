@@ -6,7 +6,7 @@
 #include <set>
 
 #include "qact/report/curves.h"
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 #include "qact/results/disambiguate.h"
 
 namespace qact::report {

@@ -1,6 +1,6 @@
 #include "qact/report/curves.h"
 #include "qact/report/paper.h"
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 namespace {

@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "qact/report/curves.h"
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 namespace {
 
-// Every corruption that a curve was shown, tone among them.
-std::vector<std::string> shown(const Curve& curve) {
+// Every corruption of a curve, with tone.
+std::vector<std::string> corruptions_of(const Curve& curve) {
   std::vector<std::string> names;
   for (const Score& score : curve.scores) {
     if (score.severity > 0 &&
@@ -21,10 +21,10 @@ std::vector<std::string> shown(const Curve& curve) {
 
 // value(corruption, severity) as cells with their numbers in them.
 template <class Value>
-Json cells(const std::vector<std::string>& corruptions, int most, const Value& value) {
+Json cells(const std::vector<std::string>& corruptions, int max_severity, const Value& value) {
   Json values = Json::array();
   for (const std::string& corruption : corruptions) {
-    for (int severity = 0; severity <= most; ++severity) {
+    for (int severity = 0; severity <= max_severity; ++severity) {
       const double v = value(corruption, severity);
       if (!std::isfinite(v)) continue;
       values.push_back({{"corruption", corruption}, {"severity", severity}, {"value", v}});
@@ -45,7 +45,7 @@ Chart heat_map(const std::string& name, const std::string& title, const std::str
                   {"sort", corruptions},
                   {"axis", {{"domain", false}, {"ticks", false}}}};
   Json spec = chart(title + " for every corruption and severity");
-  spec["usermeta"]["room"] = 130;
+  spec["usermeta"]["axisWidth"] = 130;
   spec["width"] = 300;
   spec["height"] = {{"step", 19}};
   spec["data"] = {{"values", std::move(values)}};
@@ -81,7 +81,7 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
     blocks.push_back(Heading{group.title() + ": accuracy, %"});
     int number = 0;
     for (const Curve& curve : group.curves) {
-      const std::vector<std::string> corruptions = shown(curve);
+      const std::vector<std::string> corruptions = corruptions_of(curve);
       if (corruptions.empty() || !group.is_usual(curve.setting)) continue;
       blocks.push_back(
           heat_map(group.slug("heat_" + std::to_string(++number)), "accuracy, %", curve.label + ".",
@@ -90,7 +90,7 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
                          [&](const std::string& d, int s) { return accuracy(curve, d, s); }),
                    {{"domain", {0, 100}}, {"range", {"#e8907a", "#f2d28c", "#8fcfae"}}}));
     }
-    // Both see the batch: what is left is the activation's own.
+    // Both use batch statistics: the difference is the activation's.
     const auto is_ours = [&](const Curve& curve) {
       const Setting& s = curve.setting;
       return s.activation == "qact" && s.mode == "batch" && group.is_usual(s);
@@ -99,7 +99,7 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
     if (ours == group.curves.end()) continue;
     const Curve* baseline = group.closest(ours->setting, "relu", "batch");
     if (!baseline) continue;
-    const std::vector<std::string> corruptions = shown(*ours);
+    const std::vector<std::string> corruptions = corruptions_of(*ours);
     blocks.push_back(heat_map(
         group.slug("heat_gain"), "gain, points",
         "What the activation adds: accuracy of " + ours->label + " less that of " +

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 

@@ -52,7 +52,7 @@ size_t index_in(const Table& table, const std::string& name) {
 }
 
 std::string classifier_name(const std::string& classifier) {
-  static const std::map<std::string, std::string> names = {{"head", "own head"},
+  static const std::map<std::string, std::string> names = {{"head", "network's head"},
                                                            {"quantile", "quantile classifier"},
                                                            {"logistic", "logistic regression"}};
   const auto found = names.find(classifier);

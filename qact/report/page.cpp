@@ -8,8 +8,8 @@
 namespace qact::report {
 namespace {
 
-// The page may not reach for anything outside itself, and the browser is told so. Vega
-// compiles its expressions, hence unsafe-eval.
+// The page loads nothing from outside; this policy makes the browser enforce it. Vega compiles its
+// expressions, hence unsafe-eval.
 constexpr const char* kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
     "img-src data: blob:";

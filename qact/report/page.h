@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 

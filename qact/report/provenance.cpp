@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 namespace {

@@ -1,7 +1,5 @@
-#include <cmath>
-
 #include "qact/report/comparisons.h"
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 #include "qact/report/severity_chart.h"
 
 namespace qact::report {
@@ -18,26 +16,6 @@ std::vector<Block> severities(const results::Rows& rows) {
                                      comparison.curves, group.corruptions);
         if (!chart.spec.is_null()) blocks.push_back(std::move(chart));
       }
-    }
-  }
-  return blocks;
-}
-
-// Ranks survive any tone curve; means and variances do not.
-std::vector<Block> tone(const results::Rows& rows) {
-  std::vector<Block> blocks;
-  for (const Group& group : groups(rows)) {
-    std::vector<const Curve*> shown;
-    for (const Curve& curve : group.curves) {
-      const bool measured = std::isfinite(curve.mean("accuracy", group.max_severity, {kTone}));
-      if (measured && group.is_usual(curve.setting)) shown.push_back(&curve);
-    }
-    if (group.max_severity == 0 || shown.empty()) continue;
-    blocks.push_back(Heading{group.title()});
-    for (const SeverityMetric& metric : severity_metrics()) {
-      Chart chart =
-          severity_chart(group.slug("tone_" + std::string(metric.key)), metric, shown, {kTone});
-      if (!chart.spec.is_null()) blocks.push_back(std::move(chart));
     }
   }
   return blocks;

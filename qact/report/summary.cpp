@@ -4,7 +4,7 @@
 #include <set>
 
 #include "qact/report/curves.h"
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 namespace {
@@ -110,8 +110,7 @@ std::vector<Block> summary(const results::Rows& rows) {
     for (const std::string& note : group.notes) blocks.push_back(Text{note});
     if (group.corruptions.empty()) {
       blocks.push_back(
-          Text{"These networks were shown no corruption in common: there is no mean "
-               "to compare them by."});
+          Text{"These networks have no corruption in common, so there is no mean to compare."});
       continue;
     }
     std::string text;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "qact/report/curves.h"
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 #include "qact/results/toy.h"
 
 namespace qact::report {

@@ -88,7 +88,9 @@ void set_data_hashes(Evaluations& all) {
   const auto evaluation = [](const Evaluation& e) {
     return std::tuple(e.setting, e.seed, e.model_hash);
   };
-  const auto shown = [&](const Evaluation& e) { return std::pair(evaluation(e), cell_of(e)); };
+  const auto evaluation_and_cell = [&](const Evaluation& e) {
+    return std::pair(evaluation(e), cell_of(e));
+  };
   using Cell = decltype(cell_of(all.front()));
   std::map<decltype(evaluation(all.front())), std::pair<Cell, std::string>> first;
   for (const Evaluation& e : all) {
@@ -98,7 +100,8 @@ void set_data_hashes(Evaluations& all) {
     if (!fresh) at->second = std::min(at->second, named);
   }
   std::set<decltype(evaluation(all.front()))> twice;
-  for (const auto& found : ambiguous(all, shown, data_of, is_corrupted)) twice.insert(found.first);
+  for (const auto& found : ambiguous(all, evaluation_and_cell, data_of, is_corrupted))
+    twice.insert(found.first);
   for (Evaluation& e : all) {
     const auto found = first.find(evaluation(e));
     if (found == first.end()) continue;

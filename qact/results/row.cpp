@@ -26,8 +26,8 @@ std::string read_text(const std::filesystem::path& path) {
 }  // namespace
 
 std::string shortened(std::string_view line) {
-  constexpr size_t kMost = 60;
-  return std::string(line.substr(0, kMost)) + (line.size() > kMost ? "..." : "");
+  constexpr size_t kMaxLength = 60;
+  return std::string(line.substr(0, kMaxLength)) + (line.size() > kMaxLength ? "..." : "");
 }
 
 Rows parse_rows(std::string_view text, const std::string& name) {

@@ -14,7 +14,7 @@ using nlohmann::json;
 std::string tensor_named(const std::string& name) { return "tensor '" + name + "'"; }
 
 // The value, shortened for a message.
-std::string shown(const json& value) {
+std::string shortened(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > 60) text.replace(57, std::string::npos, "...");
   return text;
@@ -39,7 +39,7 @@ std::string_view header_of(Bytes bytes, const std::string& file) {
 // Rejects what a JSON parser accepts: duplicate names and unlimited nesting.
 json parse_header(std::string_view text, const std::string& file) {
   if (text.empty() || text.front() != '{') {
-    fail(file, "a header that begins with {", shown(std::string(text.substr(0, 20))));
+    fail(file, "a header that begins with {", shortened(std::string(text.substr(0, 20))));
   }
   std::vector<std::set<std::string>> keys;
   const auto check = [&](int depth, json::parse_event_t event, json& value) {
@@ -61,9 +61,9 @@ json parse_header(std::string_view text, const std::string& file) {
 
 Metadata parse_metadata(const json& entries, const std::string& file) {
   Metadata metadata;
-  if (!entries.is_object()) fail(file, "an object as __metadata__", shown(entries));
+  if (!entries.is_object()) fail(file, "an object as __metadata__", shortened(entries));
   for (const auto& [key, value] : entries.items()) {
-    if (!value.is_string()) fail(file, "a string as metadata '" + key + "'", shown(value));
+    if (!value.is_string()) fail(file, "a string as metadata '" + key + "'", shortened(value));
     metadata[key] = value.get<std::string>();
   }
   return metadata;
@@ -75,7 +75,7 @@ Dtype parse_dtype(const json& name, const std::string& where) {
     if (name == kDtypes[i].name) return static_cast<Dtype>(i);
     known += (i == 0 ? "" : ", ") + std::string(kDtypes[i].name);
   }
-  fail(where, "a dtype out of " + known, shown(name));
+  fail(where, "a dtype out of " + known, shortened(name));
 }
 
 std::vector<int64_t> parse_sizes(const json& list, const char* what, const std::string& where) {
@@ -83,7 +83,7 @@ std::vector<int64_t> parse_sizes(const json& list, const char* what, const std::
     return value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX;
   };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_size)) {
-    fail(where, std::string("a list of whole numbers as ") + what, shown(list));
+    fail(where, std::string("a list of whole numbers as ") + what, shortened(list));
   }
   return list.get<std::vector<int64_t>>();
 }
@@ -91,7 +91,7 @@ std::vector<int64_t> parse_sizes(const json& list, const char* what, const std::
 TensorView parse_tensor(const json& entry, Bytes data, const std::string& where) {
   if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
       !entry.contains("shape") || !entry.contains("data_offsets")) {
-    fail(where, "dtype, shape and data_offsets", shown(entry));
+    fail(where, "dtype, shape and data_offsets", shortened(entry));
   }
   TensorView view{
       parse_dtype(entry["dtype"], where), parse_sizes(entry["shape"], "shape", where), {}};
@@ -99,13 +99,13 @@ TensorView parse_tensor(const json& entry, Bytes data, const std::string& where)
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
       offsets[1] > static_cast<int64_t>(data.size())) {
     fail(where, "data_offsets [begin, end] within " + std::to_string(data.size()) + " bytes",
-         shown(entry["data_offsets"]));
+         shortened(entry["data_offsets"]));
   }
   const int64_t bytes = byte_count(view.dtype, view.shape);
   if (bytes != offsets[1] - offsets[0]) {
     fail(where,
          (bytes < 0 ? "a shape that fits in memory" : std::to_string(bytes) + " bytes") + " for " +
-             name_of(view.dtype) + " of shape " + shown(entry["shape"]),
+             name_of(view.dtype) + " of shape " + shortened(entry["shape"]),
          std::to_string(offsets[1] - offsets[0]) + " bytes");
   }
   view.bytes = data.subspan(offsets[0], bytes);

@@ -84,7 +84,7 @@ TEST(AtomicFile, RemovesWhatNoProcessHolds) {
   EXPECT_EQ(contents(scratch.path / "file"), "new");
 }
 
-// Where the file system has no files without names they have one that tells whose they are.
+// Where the file system has no unnamed files, their names mark them as this library's.
 TEST(AtomicFile, SparesFilesOfOthers) {
   const ScratchFolder scratch;
   for (const char* name : {"file.backup", "file.XXXXXX", ".file.qact"}) {

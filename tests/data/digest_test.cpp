@@ -23,18 +23,19 @@ TEST(Digest, KnowsThePublishedExamples) {
 
 TEST(DigestOfSplit, ChangesWithAnythingThatIsLearntFrom) {
   const Split base = make_split({2, 3, 1}, 3, pattern(24), {0, 1, 2, 0});
-  Split relabelled = base, renamed = base, other_names = base, more_classes = base, turned = base;
+  Split relabelled = base, renamed = base, other_names = base, more_classes = base,
+        transposed = base;
   relabelled.labels[3] = 1;
   renamed.class_names = {"cat", "dog", "cow"};
   other_names.class_names = {"catd", "og", "cow"};
   more_classes.classes = 4;
-  turned.size = {3, 2, 1};
+  transposed.size = {3, 2, 1};
   std::vector<uint8_t> pixels = pattern(24);
   pixels[17] ^= 1;
   std::set<std::string> digests = {digest_of(base)};
   for (const Split& each :
-       {relabelled, renamed, other_names, more_classes, turned, base.slice(0, 3), base.slice(1, 3),
-        make_split({2, 3, 1}, 3, pixels, {0, 1, 2, 0})}) {
+       {relabelled, renamed, other_names, more_classes, transposed, base.slice(0, 3),
+        base.slice(1, 3), make_split({2, 3, 1}, 3, pixels, {0, 1, 2, 0})}) {
     EXPECT_TRUE(digests.insert(digest_of(each)).second);
   }
   EXPECT_EQ(digest_of(base), digest_of(make_split({2, 3, 1}, 3, pattern(24), {0, 1, 2, 0})));

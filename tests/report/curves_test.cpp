@@ -102,9 +102,10 @@ TEST(Groups, AnIncompleteEvaluationTakesNoChartAway) {
   const Group group = groups(rows)[0];
   EXPECT_EQ(group.corruptions, (std::vector<std::string>{"fog", "snow"}));
   ASSERT_EQ(group.notes.size(), 1u);
-  EXPECT_EQ(group.notes[0],
-            "Not in the means over corruptions: QAct, running statistics was shown 0 of the 2 "
-            "corruptions in full.");
+  EXPECT_EQ(
+      group.notes[0],
+      "Not in the means over corruptions: QAct, running statistics was evaluated on 0 of the 2 "
+      "corruptions in full.");
   const auto charts = make_charts(rows);
   ASSERT_EQ(charts.size(), full.size());
 }

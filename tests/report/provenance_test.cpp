@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 namespace {

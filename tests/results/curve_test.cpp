@@ -128,14 +128,14 @@ TEST(MostComplete, OtherNetworksAreKept) {
   EXPECT_TRUE(left_out.empty());
 }
 
-struct Shown {
+struct Coverage {
   std::vector<std::string> corruptions;
   std::vector<int> severities;
 };
 
-CommonCorruptions common_of(const std::vector<Shown>& shown) {
+CommonCorruptions common_of(const std::vector<Coverage>& coverage) {
   std::vector<Curve> all;
-  for (const Shown& curve : shown) {
+  for (const Coverage& curve : coverage) {
     Rows rows;
     for (const std::string& name : curve.corruptions) {
       for (const int severity : curve.severities) rows.push_back(row_of(name, severity, 0.5));
@@ -155,7 +155,7 @@ TEST(CommonCorruptions, AreThoseThatAllHave) {
 }
 
 TEST(CommonCorruptions, AnIncompleteEvaluationDoesNotReduceThem) {
-  const Shown whole = {{"fog", "snow", "frost", "blur"}, {1, 2, 3, 4, 5}};
+  const Coverage whole = {{"fog", "snow", "frost", "blur"}, {1, 2, 3, 4, 5}};
   const CommonCorruptions common = common_of({whole, whole, {{"fog"}, {1, 2, 3, 4, 5}}});
   EXPECT_EQ(common.names, whole.corruptions);
   ASSERT_EQ(common.incomplete.size(), 1u);
@@ -171,7 +171,7 @@ TEST(CommonCorruptions, AnIncompleteCorruptionIsNotCommon) {
 }
 
 TEST(CommonCorruptions, FewerSeveritiesDoNotReduceThem) {
-  const Shown whole = {{"fog", "snow"}, {1, 2, 3, 4, 5}};
+  const Coverage whole = {{"fog", "snow"}, {1, 2, 3, 4, 5}};
   const CommonCorruptions common = common_of({whole, {{"fog", "snow"}, {5}}, {{kTone}, {5}}});
   EXPECT_EQ(common.names, whole.corruptions);
   EXPECT_EQ(common.incomplete.size(), 1u);

@@ -1,7 +1,7 @@
 // Draws each chart in its figure, as wide as the figure is, and again when that changes.
 (() => {
   "use strict";
-  const axisRoom = 64; // for the labels of the vertical axis
+  const labelWidth = 64; // of the vertical axis
   const gap = 16; // between small multiples
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const actions = { export: true, source: false, compiled: false, editor: false };
@@ -9,15 +9,15 @@
   function fitted(name, width) {
     const spec = JSON.parse(document.getElementById(name).textContent);
     const view = spec.spec ?? spec;
-    const { shape, columns, squares, room = axisRoom } = spec.usermeta;
+    const { shape, columns, squares, axisWidth = labelWidth } = spec.usermeta;
     if (columns) {
       spec.columns = width < 520 ? Math.min(columns, 2) : columns;
-      const share = (Math.min(width, 940) - room) / spec.columns - gap;
+      const share = (Math.min(width, 940) - axisWidth) / spec.columns - gap;
       view.width = Math.max(90, Math.min(share, 300));
       if (squares) view.height = view.width;
       return spec;
     }
-    view.width = Math.max(160, Math.min(width - room, shape === "square" ? 340 : 640));
+    view.width = Math.max(160, Math.min(width - axisWidth, shape === "square" ? 340 : 640));
     if (shape === "square") view.height = view.width;
     return spec;
   }

@@ -41,11 +41,11 @@ TensorFile read_tensors(const std::filesystem::path& path) {
 
 void write_tensors(const std::filesystem::path& path, const Tensors& tensors,
                    const Metadata& metadata) {
-  std::vector<torch::Tensor> kept;  // alive until written
+  std::vector<torch::Tensor> copies;  // the views point into them
   Contents contents{{}, metadata};
   for (const auto& [name, tensor] : tensors) {
-    kept.push_back(tensor.detach().cpu().contiguous());
-    const torch::Tensor& plain = kept.back();
+    copies.push_back(tensor.detach().cpu().contiguous());
+    const torch::Tensor& plain = copies.back();
     contents.tensors[name] = {
         dtype_of(plain, name),
         plain.sizes().vec(),

@@ -1,4 +1,4 @@
-#include "qact/report/section.h"
+#include "qact/report/sections.h"
 
 namespace qact::report {
 

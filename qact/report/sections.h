@@ -62,7 +62,7 @@ struct Section {
 // In the order of the page.
 std::span<const Section> sections();
 
-// Each in the source file of its name; contact_sheets in contact_sheet.cpp, tone in severities.cpp.
+// Each in the source file of its name.
 std::vector<Block> summary(const results::Rows& rows);
 std::vector<Block> severities(const results::Rows& rows);
 std::vector<Block> heat_maps(const results::Rows& rows);
