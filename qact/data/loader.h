@@ -16,7 +16,7 @@ namespace qact::data {
 struct LoaderOptions {
   int64_t batch_size = 128;
   bool shuffle = false;
-  bool drop_last = false;  // a smaller last batch
+  bool drop_last = false;  // where it is smaller
   // As few batches as `batch_size` allows, whose sizes differ by at most one image: no batch is a
   // single image where batch_size is at least 3 and there are at least 2 images.
   bool even = false;

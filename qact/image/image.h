@@ -1,4 +1,4 @@
-// Images in memory: 8 bits per channel, NHWC ("channels last").
+// Images in memory: 8 bits per channel, HWC ("channels last").
 #pragma once
 
 #include <cstdint>

@@ -8,9 +8,8 @@
 namespace qact::results {
 
 // All evaluations among the rows, with settings adjusted:
-// - setting.frost: rows of generated frost have textures; rows of other corruptions are repeated
-// for
-//   each of these textures;
+// - setting.frost: rows of other corruptions are repeated for each of the textures that rows of
+//   generated frost have;
 // - setting.official is cleared unless images differ: the same folder may move;
 // - setting.data_hash is set where images differ and nothing else does;
 // - setting.model_hash is set where one seed has two models and nothing else says why.

@@ -30,7 +30,7 @@ struct Training {
 struct Setting {
   std::string dataset, model, activation, placement, loss, mode, adapt, classifier;
   int64_t batch_size = 0;
-  std::optional<double> prior;     // effective sample count of the running context; mode prior only
+  std::optional<double> prior;     // images that the running context counts as; mode prior only
   std::optional<int64_t> copies;   // augmented copies per image; mode augment only
   std::optional<double> momentum;  // mode stream only
   std::string weights;             // model: the last epoch's; best: by validation
