@@ -22,8 +22,7 @@ struct EvaluateOptions {
   std::string data;      // none: what the run was trained on
   std::string data_dir;  // none: the run's
   std::string official;  // folder of the published corrupted set; none: images are corrupted here
-  std::string frost =
-      "procedural";  // or official, or a folder of textures, as open_frost() takes it
+  std::string frost = "procedural";  // or official, or a folder of textures: see open_frost()
   uint64_t data_seed = 0;
   int64_t limit = 0;  // use the first so many test images; 0: all
 

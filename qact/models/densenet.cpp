@@ -7,8 +7,8 @@
 #include <torch/torch.h>
 
 #include "qact/models/blocks.h"
+#include "qact/models/factories.h"
 #include "qact/models/layers.h"
-#include "qact/models/network.h"
 #include "qact/models/placement.h"
 
 namespace qact::models {
@@ -22,12 +22,12 @@ constexpr int64_t kDenseStages = std::size(kBlocks);
 
 class Bottleneck : public Block {
  public:
-  Bottleneck(int64_t in, int64_t stage, const NetworkOptions& options, const Sites& sites)
+  Bottleneck(int64_t in, int64_t stage, const NetworkOptions& options, const Placement& placement)
       : bn1_(register_layer(*this, "bn1", make_norm(options.norm, in))),
-        outer_(register_layer(*this, "outer_activation", sites.trunk(in, stage))),
+        outer_(register_layer(*this, "outer_activation", placement.trunk(in, stage))),
         conv1_(register_module("conv1", convolution(in, 4 * kGrowth, 1))),
         bn2_(register_layer(*this, "bn2", make_norm(options.norm, 4 * kGrowth))),
-        inner_(register_layer(*this, "inner_activation", sites.branch(4 * kGrowth))),
+        inner_(register_layer(*this, "inner_activation", placement.branch(4 * kGrowth))),
         conv2_(register_module("conv2", convolution(4 * kGrowth, kGrowth, 3))) {}
 
   torch::Tensor forward(const torch::Tensor& x) override {
@@ -44,9 +44,9 @@ class Bottleneck : public Block {
 
 class Transition : public Block {
  public:
-  Transition(int64_t in, int64_t stage, const NetworkOptions& options, const Sites& sites)
+  Transition(int64_t in, int64_t stage, const NetworkOptions& options, const Placement& placement)
       : bn_(register_layer(*this, "bn", make_norm(options.norm, in))),
-        activation_(register_layer(*this, "activation", sites.trunk(in, stage))),
+        activation_(register_layer(*this, "activation", placement.trunk(in, stage))),
         conv_(register_module("conv", convolution(in, in / 2, 1))) {}
 
   torch::Tensor forward(const torch::Tensor& x) override {
@@ -60,7 +60,7 @@ class Transition : public Block {
 
 class DenseNet : public Network {
  public:
-  DenseNet(const NetworkOptions& options, const Sites& sites)
+  DenseNet(const NetworkOptions& options, const Placement& placement)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, 2 * kGrowth, 3))) {
     int64_t width = 2 * kGrowth;
@@ -69,18 +69,18 @@ class DenseNet : public Network {
           register_module("dense" + std::to_string(stage), std::make_shared<Stage>()));
       for (int64_t i = 0; i < kBlocks[stage - 1]; ++i) {
         dense->append(
-            std::make_shared<Bottleneck>(width, i == 0 ? stage - 1 : stage, options, sites));
+            std::make_shared<Bottleneck>(width, i == 0 ? stage - 1 : stage, options, placement));
         width += kGrowth;
       }
       if (stage == kDenseStages) break;
       transitions_.push_back(
           register_module("trans" + std::to_string(stage),
-                          std::make_shared<Transition>(width, stage, options, sites)));
+                          std::make_shared<Transition>(width, stage, options, placement)));
       width /= 2;
     }
     bn_ = register_layer(*this, "bn", make_norm(options.norm, width));
-    last_ = register_layer(*this, "last_activation", sites.trunk(width, kDenseStages));
-    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(width));
+    last_ = register_layer(*this, "last_activation", placement.trunk(width, kDenseStages));
+    pooled_ = register_layer(*this, "pooled_activation", placement.pooled(width));
     set_head("linear", width);
   }
 
@@ -103,7 +103,7 @@ class DenseNet : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_densenet(const NetworkOptions& options) {
-  return std::make_shared<DenseNet>(options, Sites(options, kDenseStages));
+  return std::make_shared<DenseNet>(options, Placement(options, kDenseStages));
 }
 
 }  // namespace qact::models

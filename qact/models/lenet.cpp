@@ -8,8 +8,8 @@
 // the last site's output.
 #include <torch/torch.h>
 
+#include "qact/models/factories.h"
 #include "qact/models/layers.h"
-#include "qact/models/network.h"
 #include "qact/models/placement.h"
 #include "qact/nn/activation.h"
 
@@ -25,20 +25,20 @@ constexpr int64_t kLenetStages = 3;
 
 class LeNet : public Network {
  public:
-  LeNet(const NetworkOptions& options, const Sites& sites) : Network(options) {
+  LeNet(const NetworkOptions& options, const Placement& placement) : Network(options) {
     int64_t in = options.channels;
     int64_t size = options.image_size;
     for (const int64_t out : kChannels) {
       convolutions_.push_back(
           register_module(next("conv", convolutions_.size()), torch::nn::Conv2d(in, out, kSide)));
-      add_site(out, sites);
+      add_site(out, placement);
       size = (size - kSide + 1) / 2;
       in = out;
     }
     in *= size * size;
     for (const int64_t out : kWidths) {
       linears_.push_back(register_module(next("fc", linears_.size()), torch::nn::Linear(in, out)));
-      add_site(out, sites);
+      add_site(out, placement);
       in = out;
     }
     set_head("fc3", in);
@@ -49,9 +49,9 @@ class LeNet : public Network {
     return name + std::to_string(count + 1);
   }
 
-  void add_site(int64_t channels, const Sites& sites) {
+  void add_site(int64_t channels, const Placement& placement) {
     const size_t i = norms_.size();
-    const AnyModule activation = sites.trunk(channels, i);
+    const AnyModule activation = placement.trunk(channels, i);
     const bool normed = nn::norms_input(activation);
     norms_.push_back(
         normed ? AnyModule(torch::nn::Identity())
@@ -81,7 +81,7 @@ class LeNet : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_lenet(const NetworkOptions& options) {
-  return std::make_shared<LeNet>(options, Sites(options, kLenetStages));
+  return std::make_shared<LeNet>(options, Placement(options, kLenetStages));
 }
 
 }  // namespace qact::models

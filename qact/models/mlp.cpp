@@ -6,8 +6,8 @@
 // output.
 #include <torch/torch.h>
 
+#include "qact/models/factories.h"
 #include "qact/models/layers.h"
-#include "qact/models/network.h"
 #include "qact/models/placement.h"
 
 namespace qact::models {
@@ -18,13 +18,13 @@ constexpr int64_t kWidth = 512;
 
 class Mlp : public Network {
  public:
-  Mlp(const NetworkOptions& options, const Sites& sites) : Network(options) {
+  Mlp(const NetworkOptions& options, const Placement& placement) : Network(options) {
     int64_t in = options.channels * options.image_size * options.image_size;
     for (int64_t i = 0; i < kHidden; ++i) {
       const std::string number = std::to_string(i + 1);
       hidden_.push_back({register_module("fc" + number, torch::nn::Linear(in, kWidth)),
                          register_layer(*this, "bn" + number, make_norm(options.norm, kWidth)),
-                         register_layer(*this, "activation" + number, sites.trunk(kWidth, i))});
+                         register_layer(*this, "activation" + number, placement.trunk(kWidth, i))});
       in = kWidth;
     }
     set_head("fc" + std::to_string(kHidden + 1), in);
@@ -48,7 +48,7 @@ class Mlp : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_mlp(const NetworkOptions& options) {
-  return std::make_shared<Mlp>(options, Sites(options, kHidden - 1));
+  return std::make_shared<Mlp>(options, Placement(options, kHidden - 1));
 }
 
 }  // namespace qact::models

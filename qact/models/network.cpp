@@ -5,24 +5,15 @@
 #include <algorithm>
 
 #include "qact/models/blocks.h"
+#include "qact/models/factories.h"
 #include "qact/ops/checks.h"
 
 namespace qact::models {
-
-using NetworkPtr = std::shared_ptr<Network>;
-NetworkPtr make_densenet(const NetworkOptions& options);
-NetworkPtr make_lenet(const NetworkOptions& options);
-NetworkPtr make_mlp(const NetworkOptions& options);
-NetworkPtr make_resnet18(const NetworkOptions& options);
-NetworkPtr make_resnet26(const NetworkOptions& options);
-NetworkPtr make_vgg16(const NetworkOptions& options);
-NetworkPtr make_wrn_40_4(const NetworkOptions& options);
-
 namespace {
 
 struct Entry {
   const char* name;
-  NetworkPtr (*make)(const NetworkOptions& options);
+  std::shared_ptr<Network> (*make)(const NetworkOptions& options);
 };
 
 const Entry kNetworks[] = {

@@ -1,4 +1,4 @@
-// The networks, by name. Each has a file of its own; network.cpp has the table of them.
+// The networks, by name. Each has a file of its own (factories.h).
 #pragma once
 
 #include <torch/nn/module.h>

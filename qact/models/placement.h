@@ -24,23 +24,23 @@
 namespace qact::models {
 
 // Makes the activation for each site of a network.
-class Sites {
+class Placement {
  public:
   // `stages`: how many the network has beside the stem, the largest early_stages.
-  Sites(const NetworkOptions& options, int64_t stages);
+  Placement(const NetworkOptions& options, int64_t stages);
 
   torch::nn::AnyModule trunk(int64_t channels, int64_t stage) const;
   torch::nn::AnyModule branch(int64_t channels) const;
   torch::nn::AnyModule pooled(int64_t channels) const;
 
  private:
-  enum class Placement { reference, early, all };
-  static Placement parse(const std::string& name);
+  enum class Kind { reference, early, all };
+  static Kind parse(const std::string& name);
 
   torch::nn::AnyModule make(bool under_test, int64_t channels) const;
 
   std::string activation_;
-  Placement placement_;
+  Kind kind_;
   int64_t early_stages_;
 };
 

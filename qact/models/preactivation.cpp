@@ -15,14 +15,15 @@ constexpr int64_t kStem = 16;
 class PreactivationBlock : public Block {
  public:
   PreactivationBlock(int64_t in, int64_t out, int64_t stride, int64_t stage,
-                     bool convolved_shortcut, const NetworkOptions& options, const Sites& sites)
+                     bool convolved_shortcut, const NetworkOptions& options,
+                     const Placement& placement)
       : stride_(stride),
         padding_(out - in),
         bn1_(register_layer(*this, "bn1", make_norm(options.norm, in))),
-        outer_(register_layer(*this, "outer_activation", sites.trunk(in, stage))),
+        outer_(register_layer(*this, "outer_activation", placement.trunk(in, stage))),
         conv1_(register_module("conv1", convolution(in, out, 3, stride))),
         bn2_(register_layer(*this, "bn2", make_norm(options.norm, out))),
-        inner_(register_layer(*this, "inner_activation", sites.branch(out))),
+        inner_(register_layer(*this, "inner_activation", placement.branch(out))),
         conv2_(register_module("conv2", convolution(out, out, 3))) {
     if (convolved_shortcut && in != out) {
       shortcut_ = register_module("convShortcut", convolution(in, out, 1, stride));
@@ -53,7 +54,7 @@ class PreactivationBlock : public Block {
 class Preactivation : public Network {
  public:
   Preactivation(const PreactivationArchitecture& architecture, const NetworkOptions& options,
-                const Sites& sites)
+                const Placement& placement)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, kStem, 3))) {
     int64_t in = kStem;
@@ -64,14 +65,14 @@ class Preactivation : public Network {
         const bool first = i == 0;
         blocks->append(std::make_shared<PreactivationBlock>(
             first ? in : out, out, first && stage > 1 ? 2 : 1, first ? stage - 1 : stage,
-            architecture.convolved_shortcut, options, sites));
+            architecture.convolved_shortcut, options, placement));
       }
       register_stage(architecture, architecture.stage + std::to_string(stage), blocks);
       in = out;
     }
     norm_ = register_layer(*this, architecture.last_norm, make_norm(options.norm, in));
-    last_ = register_layer(*this, "last_activation", sites.trunk(in, kWideStages));
-    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(in));
+    last_ = register_layer(*this, "last_activation", placement.trunk(in, kWideStages));
+    pooled_ = register_layer(*this, "pooled_activation", placement.pooled(in));
     set_head("fc", in);
     initialise_convolutions(*this);
   }
@@ -102,7 +103,7 @@ class Preactivation : public Network {
 
 std::shared_ptr<Network> make_preactivation(const PreactivationArchitecture& architecture,
                                             const NetworkOptions& options) {
-  return std::make_shared<Preactivation>(architecture, options, Sites(options, kWideStages));
+  return std::make_shared<Preactivation>(architecture, options, Placement(options, kWideStages));
 }
 
 }  // namespace qact::models

@@ -7,8 +7,8 @@
 
 #include "qact/models/activation_checkpointing.h"
 #include "qact/models/blocks.h"
+#include "qact/models/factories.h"
 #include "qact/models/layers.h"
-#include "qact/models/network.h"
 #include "qact/models/placement.h"
 
 namespace qact::models {
@@ -21,14 +21,14 @@ constexpr int64_t kResnetStages = 4;
 class BasicBlock : public Block {
  public:
   BasicBlock(int64_t in, int64_t out, int64_t stride, int64_t stage, const NetworkOptions& options,
-             const Sites& sites)
+             const Placement& placement)
       : conv1_(register_module("conv1", convolution(in, out, 3, stride))),
         bn1_(register_layer(*this, "bn1", make_norm(options.norm, out))),
-        inner_(register_layer(*this, "inner_activation", sites.branch(out))),
+        inner_(register_layer(*this, "inner_activation", placement.branch(out))),
         conv2_(register_module("conv2", convolution(out, out, 3))),
         bn2_(register_layer(*this, "bn2", make_norm(options.norm, out))),
         shortcut_(register_module("shortcut", torch::nn::Sequential())),
-        outer_(register_layer(*this, "outer_activation", sites.trunk(out, stage))) {
+        outer_(register_layer(*this, "outer_activation", placement.trunk(out, stage))) {
     if (stride != 1 || in != out) {
       shortcut_->push_back(convolution(in, out, 1, stride));
       shortcut_->push_back(make_norm(options.norm, out));
@@ -52,22 +52,22 @@ class BasicBlock : public Block {
 
 class ResNet18 : public Network {
  public:
-  ResNet18(const NetworkOptions& options, const Sites& sites)
+  ResNet18(const NetworkOptions& options, const Placement& placement)
       : Network(options),
         conv1_(register_module("conv1", convolution(options.channels, 64, 3))),
         bn1_(register_layer(*this, "bn1", make_norm(options.norm, 64))),
-        stem_(register_layer(*this, "stem_activation", sites.trunk(64, 0))) {
+        stem_(register_layer(*this, "stem_activation", placement.trunk(64, 0))) {
     int64_t in = 64;
     for (int64_t stage = 1; stage <= kResnetStages; ++stage) {
       const int64_t out = int64_t{32} << stage;
       auto& layer = layers_.emplace_back(
           register_module("layer" + std::to_string(stage), std::make_shared<Stage>()));
       layer->append(
-          std::make_shared<BasicBlock>(in, out, stage == 1 ? 1 : 2, stage, options, sites));
-      layer->append(std::make_shared<BasicBlock>(out, out, 1, stage, options, sites));
+          std::make_shared<BasicBlock>(in, out, stage == 1 ? 1 : 2, stage, options, placement));
+      layer->append(std::make_shared<BasicBlock>(out, out, 1, stage, options, placement));
       in = out;
     }
-    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(in));
+    pooled_ = register_layer(*this, "pooled_activation", placement.pooled(in));
     set_head("linear", in);
   }
 
@@ -98,7 +98,7 @@ class ResNet18 : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_resnet18(const NetworkOptions& options) {
-  return std::make_shared<ResNet18>(options, Sites(options, kResnetStages));
+  return std::make_shared<ResNet18>(options, Placement(options, kResnetStages));
 }
 
 }  // namespace qact::models

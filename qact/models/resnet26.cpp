@@ -3,6 +3,7 @@
 // 10 classes with ReLU. That paper's main results have the norm "group".
 //
 // Sites: see preactivation.h.
+#include "qact/models/factories.h"
 #include "qact/models/preactivation.h"
 
 namespace qact::models {

@@ -7,8 +7,8 @@
 // `reference`.
 #include <torch/torch.h>
 
+#include "qact/models/factories.h"
 #include "qact/models/layers.h"
-#include "qact/models/network.h"
 #include "qact/models/placement.h"
 
 namespace qact::models {
@@ -21,7 +21,7 @@ constexpr VggStage kVggStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 
 
 class Vgg16 : public Network {
  public:
-  Vgg16(const NetworkOptions& options, const Sites& sites)
+  Vgg16(const NetworkOptions& options, const Placement& placement)
       : Network(options), features_(register_module("features", torch::nn::Sequential())) {
     int64_t in = options.channels;
     int64_t stage = 0;
@@ -30,14 +30,14 @@ class Vgg16 : public Network {
         features_->push_back(
             torch::nn::Conv2d(torch::nn::Conv2dOptions(in, next.channels, 3).padding(1)));
         features_->push_back(make_norm(options.norm, next.channels));
-        features_->push_back(sites.trunk(next.channels, stage));
+        features_->push_back(placement.trunk(next.channels, stage));
         in = next.channels;
         stage = std::max<int64_t>(stage, 1);
       }
       features_->push_back(torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).ceil_mode(true)));
       ++stage;
     }
-    pooled_ = register_layer(*this, "pooled_activation", sites.pooled(in));
+    pooled_ = register_layer(*this, "pooled_activation", placement.pooled(in));
     set_head("classifier", in);
   }
 
@@ -53,7 +53,7 @@ class Vgg16 : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_vgg16(const NetworkOptions& options) {
-  return std::make_shared<Vgg16>(options, Sites(options, std::size(kVggStages)));
+  return std::make_shared<Vgg16>(options, Placement(options, std::size(kVggStages)));
 }
 
 }  // namespace qact::models

@@ -2,6 +2,7 @@
 // channels. 8,949,210 parameters for 3 channels and 10 classes with ReLU.
 //
 // Sites: see preactivation.h.
+#include "qact/models/factories.h"
 #include "qact/models/preactivation.h"
 
 namespace qact::models {

@@ -29,8 +29,7 @@ using ShouldContinue = std::function<bool()>;
 //              or 15 steps. Early stopping after 5 rounds without a lower loss on `validation`; the
 //              weights of the best round are returned
 //   logistic   L-BFGS on the mean cross-entropy + |W|^2 / 2N, until no entry of the gradient
-//   exceeds
-//              1e-5, for at most 1,000 iterations. Does not use `validation`
+//              exceeds 1e-5, for at most 1,000 iterations. Does not use `validation`
 //
 // Returns empty classifiers once `should_continue` is false.
 Classifiers fit_classifiers(const LabelledEmbeddings& train, const LabelledEmbeddings& validation,

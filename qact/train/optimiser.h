@@ -29,10 +29,9 @@ class Optimiser {
   struct ParameterState {
     std::string name;
     torch::Tensor parameter;
-    // Undefined until the first gradient.
-    torch::Tensor momentum_buffer = {};  // of SGD
-    torch::Tensor exp_avg = {}, exp_avg_sq = {},
-                  step = {};  // of Adam, whose kernel takes float steps
+    // Undefined until the first gradient. Adam's kernel takes steps as float.
+    torch::Tensor momentum_buffer = {};                      // of SGD
+    torch::Tensor exp_avg = {}, exp_avg_sq = {}, step = {};  // of Adam
   };
 
   bool adam() const { return config_.opt == "adam"; }

@@ -2,9 +2,8 @@
 //
 //   config.json         the resolved configuration
 //   model.safetensors   the network as last saved
-//   best.safetensors    the network after the epoch of the highest validation accuracy, of equal
-//   ones
-//                       the first; missing where there are no validation images
+//   best.safetensors    the network after the epoch of the highest validation accuracy, the first
+//                       of equal ones; missing where there are no validation images
 //   state.safetensors   how far the run is (training_state.h)
 //   train.jsonl         a row for each epoch
 //   .lock               locked by the process that trains

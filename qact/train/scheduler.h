@@ -10,14 +10,12 @@ namespace qact::train {
 // onecycle changes with every step, the others with every epoch. All but plateau are functions of
 // the step t or the epoch t, out of T:
 //
-//   onecycle   a half cosine up from lr/25 over the first 30% of T, a half cosine down to
-//   lr/250000;
-//              the momentum stays
+//   onecycle   a half cosine up from lr/25 over the first 30% of T, then a half cosine down to
+//              lr/250000; the momentum stays
 //   cosine     lr (1 + cos(pi t/T)) / 2
 //   step       lr gamma^(milestones passed)
-//   plateau    lr is multiplied by gamma after more than `patience` epochs whose validation
-//   accuracy
-//              did not exceed the best by `threshold`. The next `cooldown` epochs do not count. Not
+//   plateau    multiplied by gamma after more than `patience` epochs whose validation accuracy did
+//              not exceed the best by `threshold`; the next `cooldown` epochs do not count; not
 //              below min_lr
 class LrScheduler {
  public:

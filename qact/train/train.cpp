@@ -12,7 +12,7 @@
 namespace qact::train {
 namespace {
 
-// Torch's settings are global: these of a run are restored at its end.
+// Torch's settings are global: a run changes them, and restores them at its end.
 class TorchSettingsGuard {
  public:
   explicit TorchSettingsGuard(const TrainConfig& config)

@@ -1,4 +1,4 @@
-// The training loop: steps, epochs, and when what is saved.
+// The training loop: steps, epochs, validation, and when a run is saved.
 #pragma once
 
 #include <torch/types.h>

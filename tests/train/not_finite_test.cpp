@@ -37,6 +37,16 @@ TEST(NotFinite, NamesTheFirstLayer) {
   }
 }
 
+TEST(NotFinite, NamesAQuantileActivation) {
+  const auto network = small("lenet", "qact");
+  torch::NoGradGuard no_grad;
+  network->named_parameters()["activation2.bias_out"].view({-1})[0] =
+      std::numeric_limits<float>::infinity();
+  const torch::Tensor images = torch::randn({4, 1, 16, 16});
+  EXPECT_EQ(first_not_finite(*network, [&] { network->forward(images); }),
+            "layer activation2 (qact::QuantileActivation)");
+}
+
 TEST(NotFinite, NamesWhatFollowsALayerAndTheInput) {
   const auto network = small("mlp", "relu");
   const torch::Tensor images = torch::randn({4, 1, 16, 16});
