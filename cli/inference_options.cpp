@@ -6,7 +6,8 @@
 namespace qact::cli {
 
 void add_inference_options(CLI::App& command, Choice choice, std::vector<std::string>& modes,
-                           std::vector<std::string>& classifiers, eval::InferenceOptions& inference) {
+                           std::vector<std::string>& classifiers,
+                           eval::InferenceOptions& inference) {
   const bool one = choice == Choice::one;
   const std::string which = one ? "One of " : "Any of ";
   std::vector<std::string> known = train::classifier_names();

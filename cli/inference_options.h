@@ -13,6 +13,7 @@ namespace qact::cli {
 enum class Choice { one, any };
 
 void add_inference_options(CLI::App& command, Choice choice, std::vector<std::string>& modes,
-                           std::vector<std::string>& classifiers, eval::InferenceOptions& inference);
+                           std::vector<std::string>& classifiers,
+                           eval::InferenceOptions& inference);
 
 }  // namespace qact::cli

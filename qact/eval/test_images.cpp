@@ -140,8 +140,8 @@ data::Split TestImages::read_official(const std::string& corruption, int severit
     const data::Dataset set{data::find_dataset(opened_.info.name + "-c"), options_.official};
     return set.read({data::SplitName::test, corruption, severity});
   }
-  data::Split all = data::read_npy_pair(array, fs::path(options_.official) / "labels.npy",
-                                        opened_.info.classes);
+  data::Split all =
+      data::read_npy_pair(array, fs::path(options_.official) / "labels.npy", opened_.info.classes);
   all.class_names = opened_.info.class_names;  // of the set that was corrupted
   if (all.count() % corrupt::kSeverities != 0) {
     fail("eval", "expected five severities of one size, got ", all.count(), " images in ",

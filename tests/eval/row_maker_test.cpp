@@ -11,8 +11,9 @@ namespace {
 
 TEST(TrainingOf, HasAllThatCanChangeWhatIsLearnt) {
   const std::set<std::string> elsewhere = {"model", "activation", "placement", "loss", "seed"};
-  const std::set<std::string> without_effect = {
-      "data-dir", "workers", "save-every", "cuda-graph", "classifiers", "checkpoint-activations"};
+  const std::set<std::string> without_effect = {"data-dir",        "workers",
+                                                "save-every",      "cuda-graph",
+                                                "fit-classifiers", "checkpoint-activations"};
   const train::ModelCard card;
   const train::TrainConfig before;
   train::TrainConfig config;

@@ -1,4 +1,4 @@
-"""Loads the library that QACT_LIBRARY names, build/libqact.so otherwise."""
+"""Loads the library that QACT_LIBRARY names, build/libqact_ops.so otherwise."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIBRARY = pathlib.Path(os.environ.get("QACT_LIBRARY", ROOT / "build" / "libqact.so")).resolve()
+LIBRARY = pathlib.Path(os.environ.get("QACT_LIBRARY", ROOT / "build" / "libqact_ops.so")).resolve()
 
 torch.ops.load_library(str(LIBRARY))
 

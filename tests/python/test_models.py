@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("QACT_LIBRARY", ROOT / "build" / "libqact.so")).resolve().parent
+BUILD = Path(os.environ.get("QACT_LIBRARY", ROOT / "build" / "libqact_ops.so")).resolve().parent
 PROGRAM = BUILD / "tests" / "model_interchange"
 
 DTYPES = {"F32": torch.float32, "I64": torch.int64}
