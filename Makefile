@@ -23,6 +23,7 @@ help:
 	@echo "make sanitize  all tests that need no torch, under sanitizers"
 	@echo "make mutants   break each kernel on purpose: a test must notice (mutants-cuda: on a GPU)"
 	@echo "make format    format all C++ and CUDA sources; make test checks it"
+	@echo "make setup     what the others need, without building"
 	@echo "make clean     remove what was built"
 	@echo
 	@echo "QACT_PYTHON=PATH uses that Python's torch (2.11 to 2.13) and installs nothing into it."

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 
 #include "bench/bench.h"
 
@@ -56,6 +57,15 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const std::string& name : only) {
+    const auto is_it = [&](const Benchmark& benchmark) { return name == benchmark.name; };
+    if (std::none_of(std::begin(kBenchmarks), std::end(kBenchmarks), is_it)) {
+      std::fprintf(stderr,
+                   "qact-bench: expected --only to name a benchmark of this build, got %s%s\n",
+                   name.c_str(), name == "cuda" ? ", which needs a build with CUDA kernels" : "");
+      return 2;
+    }
   }
   try {
     at::set_num_threads(settings.threads);

@@ -61,6 +61,7 @@ bool output_arrived(const CLI::App& app) {
 // SIGTERM.
 int main(int argc, char** argv) {
   CLI::App app("qact: networks that adapt to the distribution they are shown", "qact");
+  app.set_version_flag("--version", "qact " QACT_VERSION);
   app.require_subcommand(1);
   qact::cli::setup_corrupt(app);
   qact::cli::setup_data(app);

@@ -1,4 +1,4 @@
-"""Times PyPI's imagecorruptions, the Python baseline of `qact corrupt`, and prints as JSON the
+"""Times the package imagecorruptions, the Python baseline of `qact corrupt`, and prints as JSON the
 milliseconds per image of each corruption, the mean over the five severities.
 
     python scripts/bench_imagecorruptions.py --side 224 --images 4 --processes 2

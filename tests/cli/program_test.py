@@ -121,6 +121,11 @@ class Program(unittest.TestCase):
             self.assertNotEqual(two, pixels("drawn", "--limit", "2", "--data-seed", "1"))
             self.assertNotEqual(two, pixels("train", "--limit", "2", "--split", "train"))
 
+    def test_says_its_version(self):
+        done = run("--version")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^qact \d+\.\d+\.\d+\n$")
+
     def test_no_command_is_answered_with_the_help(self):
         for words, usage in (([], "Usage: qact [OPTIONS] SUBCOMMAND"),
                              (["data"], "Usage: qact data [OPTIONS] SUBCOMMAND")):
