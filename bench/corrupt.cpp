@@ -1,5 +1,5 @@
-// Every corruption, the mean over its five severities, next to the Python package imagecorruptions in
-// as many processes as there are threads here. That package knows the ImageNet-C constants
+// Every corruption, the mean over its five severities, next to the Python package imagecorruptions
+// in as many processes as there are threads here. That package knows the ImageNet-C constants
 // alone, so the two do the same work at 224 x 224 only.
 #include "qact/corrupt/corrupt.h"
 

@@ -19,25 +19,25 @@ void loader_share(torch::Device device, const Settings& settings, Report& report
                        std::vector<int64_t>(kImages, 0));
   std::vector<int64_t> order(kImages);
   std::iota(order.begin(), order.end(), 0);
-  train::PrefetchingLoader feed(split,
-                                {.batch_size = kBatch,
-                                 .drop_last = true,
-                                 .workers = kWorkers,
-                                 .augmentation = {.pad = 4, .flip = true},
-                                 .normalisation = {{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}},
-                                device);
+  train::PrefetchingLoader loader(split,
+                                  {.batch_size = kBatch,
+                                   .drop_last = true,
+                                   .workers = kWorkers,
+                                   .augmentation = {.pad = 4, .flip = true},
+                                   .normalisation = {{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}},
+                                  device);
   const c10::StreamGuard own_stream(train::GraphedNetwork::side_stream(device));
   for (const bool fast : {false, true}) {
     Training training("resnet18", {.activation = "relu"}, kBatch, device,
                       {fast ? "bfloat16" : "float32", "", fast, fast});
-    training.record();
+    training.capture();
     const auto timed = [&](const std::function<train::Batch()>& next) {
       return std::vector<double>{gpu_milliseconds(kSteps, [&] { training.step(next()); })};
     };
     const auto times = interleave({[&] { return timed([&] { return training.cached(); }); },
                                    [&] {
-                                     feed.start(0, order, 0);
-                                     return timed([&] { return feed.next().value(); });
+                                     loader.start(0, order, 0);
+                                     return timed([&] { return loader.next().value(); });
                                    }},
                                   settings.repeats);
     char line[160];
@@ -92,7 +92,7 @@ void watershed_share(torch::Device device, const Settings& settings, Report& rep
   };
   const c10::StreamGuard own_stream(train::GraphedNetwork::side_stream(device));
   Training step("resnet18", {}, kBatch, device, {"float32", "contiguous", false, false});
-  step.record();
+  step.capture();
   const auto times = interleave({timed, [&] { return step.timed(); }}, settings.repeats);
   char line[120];
   std::snprintf(line, sizeof line,

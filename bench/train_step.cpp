@@ -12,7 +12,7 @@ void compare(const std::string& model, models::NetworkOptions options, int64_t b
   const auto training = [&](const char* activation) {
     options.activation = activation;
     auto made = std::make_shared<Training>(model, options, batch, device, precision);
-    if (device.is_cuda()) made->record();
+    if (device.is_cuda()) made->capture();
     return [made] { return made->timed(); };
   };
   const auto times = interleave({training("qact"), training("relu"), training("bn-relu")}, repeats);

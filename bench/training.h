@@ -43,22 +43,22 @@ class Training {
   void checkpoint_activations() { network_->checkpoint_activations(); }
 
   // As `qact train` does on a GPU.
-  void record() {
+  void capture() {
     for (int i = 0; i < train::GraphedNetwork::kWarmUpSteps; ++i) step();
     optimiser_->zero_grad();
-    recorded_.emplace(cached_.images, [&](const torch::Tensor& x) { return forward(x); });
+    graphed_.emplace(cached_.images, [&](const torch::Tensor& x) { return forward(x); });
   }
 
   torch::Tensor step() { return step(cached_); }
 
   torch::Tensor step(const train::Batch& batch) {
-    if (!recorded_) optimiser_->zero_grad();
+    if (!graphed_) optimiser_->zero_grad();
     const models::NetworkOutput output =
-        recorded_ ? recorded_->forward(batch.images) : forward(batch.images);
+        graphed_ ? graphed_->forward(batch.images) : forward(batch.images);
     base::Random random(0, 0);
     const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
     loss.backward();
-    if (recorded_) recorded_->backward();
+    if (graphed_) graphed_->backward();
     optimiser_->step(1e-3);
     return loss;
   }
@@ -98,7 +98,7 @@ class Training {
   const losses::Loss loss_ = losses::make("cross-entropy");
   train::Batch cached_;
   std::unique_ptr<train::Optimiser> optimiser_;
-  std::optional<train::GraphedNetwork> recorded_;
+  std::optional<train::GraphedNetwork> graphed_;
 };
 
 // Milliseconds of a step, the mean of `steps` in a row, with what they queued on a GPU.

@@ -20,7 +20,7 @@ std::string kind_of(std::string_view operator_name) {
   static const std::map<std::string_view, std::string> kKinds = {{"aten::relu", "relu"},
                                                                  {"aten::prelu", "prelu"},
                                                                  {"aten::selu", "selu"},
-                                                                 {nn::kRecordedName, "qact"}};
+                                                                 {nn::kOperatorName, "qact"}};
   const auto found = kKinds.find(operator_name);
   return found == kKinds.end() ? "" : found->second;
 }

@@ -128,7 +128,7 @@ torch::Tensor QuantileActivationImpl::forward(const torch::Tensor& x) {
   at::RecordFunction record(at::RecordScope::FUNCTION);
   if (!record.isActive()) return run(x, Call{});
   const c10::IValue input(x);
-  record.before(kRecordedName, c10::ArrayRef<const c10::IValue>(input));
+  record.before(kOperatorName, c10::ArrayRef<const c10::IValue>(input));
   torch::Tensor y = run(x, Call{});
   if (record.needsOutputs()) record.setOutputs(std::vector<c10::IValue>{y});
   return y;

@@ -40,7 +40,7 @@ struct QuantileActivationOptions {
 class RunningQuantiles;
 
 // A layer's forward pass, as torch's profiler and other observers of operators are told of it.
-inline constexpr const char* kRecordedName = "qact::QuantileActivation";
+inline constexpr const char* kOperatorName = "qact::QuantileActivation";
 
 // Input (B, C, ...), output of the same shape. All state lives in buffers: running means
 // and variances of both norms, the running context, and the number of batches seen.
