@@ -12,6 +12,7 @@ SIDE_BY_SIDE := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 WARNINGS := $(if $(CI),-DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 # A Python that is used as it is (QACT_PYTHON) need not have clang-format: then its check is left out.
 CLANG_FORMAT := $(dir $(PYTHON))clang-format
+FORMAT_VERSION := $(shell sed -n s/^clang-format==//p scripts/requirements.txt)
 
 .PHONY: help demo test bench build setup format check-format sanitize sanitized mutants mutants-cuda clean
 
@@ -42,8 +43,9 @@ format: setup
 	@scripts/format $(CLANG_FORMAT)
 
 check-format: setup
-	@if [ -n "$(QACT_PYTHON)" ] && [ ! -x $(CLANG_FORMAT) ]; then \
-	  echo "test: no clang-format beside $(PYTHON): formatting is not checked" >&2; \
+	@if [ -n "$(QACT_PYTHON)" ] && \
+	  ! $(CLANG_FORMAT) --version 2>/dev/null | grep -qF "$(FORMAT_VERSION)"; then \
+	  echo "test: no clang-format $(FORMAT_VERSION) beside $(PYTHON): formatting is not checked" >&2; \
 	else scripts/format --check $(CLANG_FORMAT); fi
 
 test: check-format build sanitized

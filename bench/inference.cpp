@@ -1,5 +1,6 @@
 // The default of eval(): the layer in its running context next to BatchNorm2d + ReLU in eval().
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "bench/layers.h"
@@ -28,12 +29,12 @@ void validate_tracked(nn::QuantileActivation& layer, const torch::Tensor& x) {
           number(layer->bias_in);
       const double found = (out.const_data_ptr<double>()[i] - number(layer->bias_out)) / scale_out +
                            number(layer->running_mean_out);
-      // Rounding, of bfloat16 too, may carry z past a quantile that it all but equals.
+      // Rounding may carry z past a quantile that it all but equals.
       const double slack = 1e-5 * std::max(1.0, std::abs(z));
       const auto below = [&](double at) {
         return static_cast<double>(std::upper_bound(q, q + levels, at) - q) / levels;
       };
-      const double rounding = x.scalar_type() == torch::kBFloat16 ? 0.01 : 1e-5;
+      constexpr double rounding = 1e-5;
       if (found < below(z - slack) - rounding || found > below(z + slack) + rounding) {
         throw std::runtime_error("[inference] expected the level " + std::to_string(below(z)) +
                                  " of a value, got " + std::to_string(found));

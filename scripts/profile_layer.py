@@ -25,7 +25,7 @@ def training_step(x):
     def step():
         y, stats, batch = torch.ops.qact.quantile_layer(x, *weights, track=True)
         with torch.no_grad():
-            torch.ops.qact.layer_track(
+            torch.ops.qact._layer_track(
                 *running, context, batches, stats, batch, 0.1, n, max(n, 1024.0)
             )
         torch.autograd.grad(y, [x] + weights, grad)

@@ -15,6 +15,12 @@ constexpr const char* kName = "corrupted.json";
 
 Manifest::Manifest(const std::filesystem::path& folder) : folder_(folder) {
   base::expect_regular_file(folder_ / kName);
+  if (std::filesystem::exists(folder_ / "distorted.json")) {
+    base::fail("corrupt",
+               "expected a folder of this version, got one with distorted.json, of an "
+               "earlier one: ",
+               folder_.string());
+  }
   std::ifstream file(folder_ / kName);
   if (!file) return;
   entries_ = nlohmann::json::parse(file, nullptr, false);

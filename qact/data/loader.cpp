@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "qact/base/fail.h"
+#include "qact/base/shuffle.h"
 #include "qact/data/augment.h"
 
 namespace qact::data {
@@ -51,9 +52,7 @@ std::vector<int64_t> Loader::default_order(int64_t epoch) const {
   std::iota(order.begin(), order.end(), 0);
   if (options_.shuffle) {
     base::Random random(options_.seed, base::Stream::order, epoch);
-    for (int64_t i = split_.count() - 1; i > 0; --i) {
-      std::swap(order[i], order[static_cast<int64_t>(random.uniform() * (i + 1))]);
-    }
+    base::shuffle(order, random);
   }
   return order;
 }

@@ -28,7 +28,7 @@ void QuantileClassifierImpl::reset() {
   const int64_t classes = options.num_classes();
   const bool in_ranks = options.class_prior() == ClassPrior::quantile;
   const double share = in_ranks ? 1.0 - 1.0 / static_cast<double>(classes) : 0.5;
-  const int64_t usual = std::min<int64_t>(65535, std::max<int64_t>(100, 10 * classes));
+  const int64_t usual = std::min<int64_t>(ops::kMostLevels, std::max<int64_t>(100, 10 * classes));
   linear = register_module("linear", torch::nn::Linear(options.in_features(), classes));
   activation = register_module(
       "activation", QuantileActivation(QuantileActivationOptions(classes)

@@ -342,13 +342,25 @@ TEST(QuantileActivation, TrackedSeesEveryChangeOfTheContext) {
         layer->options.context_mode(ContextMode::tracked);
       },
       [&] { layer->to(torch::kDouble), layer->to(torch::kFloat); },
+      [&] {  // two contexts in one storage
+        const torch::Tensor both =
+            torch::stack({ops::context_build(x * 5), ops::context_build(x.square())});
+        layer->context.set_data(both[0]);
+        layer->forward(x);
+        layer->context.set_data(both[1]);
+      },
   };
-  torch::Tensor last;
   for (size_t i = 0; i < changes.size(); ++i) {
     tracked();
     changes[i]();
     EXPECT_TRUE(torch::equal(tracked(), fresh())) << "change " << i;
   }
+  layer->reset_running_stats();
+  {
+    const c10::InferenceMode inference;
+    tracked();
+  }
+  tracked().sum().backward();  // what was computed there serves gradients, too
 }
 
 TEST(QuantileActivation, RefusesWhatItCannotUse) {
