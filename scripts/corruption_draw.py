@@ -1,4 +1,4 @@
-"""The draws of qact::corrupt::Draw with the interface of numpy's generators, as far as
+"""The draws of qact::corrupt::Rng with the interface of numpy's generators, as far as
 corruption_oracle.py asks for it: the oracle then makes the very images that the library makes."""
 
 import math

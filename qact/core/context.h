@@ -23,7 +23,7 @@ inline constexpr int kContextBins = 256;
 inline constexpr int64_t kContextUnit = 1 << 16;  // one value
 
 // A running context has an effective sample count of at least this, however small the batches
-// that feed it: against fewer, the appended -c and c would decide the outer quantiles.
+// that feed it: against fewer, the appended bounds would decide the outer quantiles.
 inline constexpr double kMinContextCount = 1024;
 
 using ContextRow = std::span<int64_t, kContextBins>;

@@ -11,7 +11,7 @@
 namespace qact::core {
 namespace {
 
-// The context with -c and c in place: calls visit(value, positive) in ascending order.
+// The context with both bounds in place: calls visit(value, positive) in ascending order.
 template <class Real, class Visit>
 void for_each_with_bounds(const SortedContext<Real>& context, double bound, const Visit& visit) {
   bool low_seen = false, high_seen = false;

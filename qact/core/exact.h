@@ -26,7 +26,7 @@ struct SortedContext {
   int64_t rank(Real x, double bound) const;
 };
 
-// The density of the whole weighted context with -c and c, or of quantile.density_samples
+// The density of the whole weighted context with both bounds, or of quantile.density_samples
 // points drawn from it, the draw depending on the seed and the channel alone.
 template <class Real>
 GaussSum context_density(const SortedContext<Real>& context, const Quantile& quantile,

@@ -15,7 +15,7 @@ namespace qact::core {
 
 class LevelRule {
  public:
-  // The counts of context values < 0 and >= 0, without the appended -c and c.
+  // The counts of context values < 0 and >= 0, without the appended bounds.
   QACT_HD LevelRule(const Quantile& quantile, int64_t negatives, int64_t positives)
       : levels_(quantile.levels),
         weight_{(1.0 - quantile.positive_share) / static_cast<double>(negatives + 1),

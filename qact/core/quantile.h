@@ -1,7 +1,7 @@
 // The quantile activation of one layer: its parameters and its entry points.
 //
 // A neuron's context is the list of values z_1..z_n that one channel takes over a
-// batch. Append c and -c. The values >= 0 share a total weight of p, the values < 0
+// batch. Append the bounds c and -c. The values >= 0 share a total weight of p, the values < 0
 // a total of 1 - p. With q_j the weighted quantile at tau_j = j / (levels + 1),
 //
 //   activation(x) = #{j : x >= q_j} / levels,

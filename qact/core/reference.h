@@ -13,7 +13,7 @@ struct Parameters {
   double bandwidth = 0.5;
 };
 
-// One neuron's weighted context: its values with -c and c, ascending. NaN is left out.
+// One neuron's weighted context: its values with both bounds, ascending. NaN is left out.
 struct Neuron {
   std::vector<double> value;
   std::vector<double> weight;

@@ -1,4 +1,4 @@
-// How tensors cross the border into core: plain pointers, sizes and strides.
+// How tensors are handed to core: plain pointers, sizes and strides.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The training and the validation images of a run, as batches of tensors. Both come from the
-// dataset's training part: its test part is not read.
+// dataset's training split: its test split is not read.
 #pragma once
 
 #include <torch/types.h>

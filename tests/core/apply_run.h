@@ -1,4 +1,4 @@
-// Values seen through quantiles that were kept, forward and backward.
+// Values ranked by given quantiles, forward and backward.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace qact::core::testing {
 
-// z = scale * x + shift, ranked among the quantiles of its own kept context.
+// z = scale * x + shift, ranked among the quantiles of its own context.
 struct ApplyRun {
   static constexpr double kBandwidth = 0.5;
 

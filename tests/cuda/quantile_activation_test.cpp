@@ -1,4 +1,4 @@
-// The plain operator, given quantiles and kept contexts on the GPU, against the CPU.
+// The plain operator, given quantiles and contexts on the GPU, against the CPU.
 #include <gtest/gtest.h>
 
 #include "qact/ops/context.h"

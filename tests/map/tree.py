@@ -28,7 +28,8 @@ class Tree:
         self.root = pathlib.Path(root)
         self.files = []
         for folder, folders, files in os.walk(self.root):
-            folders[:] = sorted(set(folders) - SKIPPED)
+            folders[:] = sorted(name for name in folders if name not in SKIPPED
+                                and not os.path.exists(os.path.join(folder, name, "CMakeCache.txt")))
             place = pathlib.PurePosixPath(os.path.relpath(folder, self.root))
             self.files += [str(place / file) for file in sorted(files)]
         self.places = set(self.files)

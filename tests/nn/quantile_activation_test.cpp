@@ -1,4 +1,4 @@
-// The module: its modes, what it keeps, and that fused and composed layers agree.
+// The module: its modes, what it tracks, and that fused and composed layers agree.
 #include "qact/nn/quantile_activation.h"
 
 #include <gtest/gtest.h>
@@ -128,7 +128,7 @@ TEST(QuantileActivation, TrainUsesTheBatchAndEvalTheTrackedContext) {
   layer->eval();
   const torch::Tensor x = torch::randn({64, 2, 4, 4}) * 3 + 2;
   const torch::Tensor tracked = layer(x);
-  // Samples do not see each other, and nothing is kept.
+  // Samples do not see each other, and nothing is tracked.
   EXPECT_TRUE(torch::equal(layer(x.narrow(0, 5, 1)), tracked.narrow(0, 5, 1)));
   EXPECT_EQ(layer->num_batches_tracked.item<int64_t>(), 60);
   // The tracked context is much like a batch's own.
@@ -152,7 +152,7 @@ TEST(QuantileActivation, TrackedFollowsWhatWasSeenAndBatchWhatIsShown) {
   const double tracked = mean_in(ContextMode::tracked), batch = mean_in(ContextMode::batch);
   EXPECT_GT(tracked, 1.5);  // all near the top of what was seen
   EXPECT_NEAR(batch, 0, 1e-5);
-  // The prior moves from one to the other with the number of images that it is worth.
+  // The prior moves from one to the other with the number of images that it counts as.
   const double weak = mean_in(ContextMode::prior, 16), strong = mean_in(ContextMode::prior, 4096);
   EXPECT_LT(weak, 0.5);
   EXPECT_LT(weak, strong);
@@ -180,20 +180,20 @@ TEST(QuantileActivation, StreamDriftsAndKeepsIt) {
 TEST(QuantileActivation, MomentumWeighsTheLastBatch) {
   torch::manual_seed(7);
   const torch::Tensor first = torch::randn({100, 1, 20}), second = torch::randn({100, 1, 20}) + 4;
-  const auto kept = [&](std::optional<double> momentum) {
+  const auto tracked_by = [&](std::optional<double> momentum) {
     QuantileActivation layer(QuantileActivationOptions(1).momentum(momentum));
     layer(first), layer(second);
     return layer;
   };
-  EXPECT_NEAR(kept(1.0)->running_mean_in.item<double>(), 4, 0.1);
-  EXPECT_NEAR(kept(0.0)->running_mean_in.item<double>(), 0, 1e-6);
-  EXPECT_NEAR(kept(std::nullopt)->running_mean_in.item<double>(), 2, 0.1);
+  EXPECT_NEAR(tracked_by(1.0)->running_mean_in.item<double>(), 4, 0.1);
+  EXPECT_NEAR(tracked_by(0.0)->running_mean_in.item<double>(), 0, 1e-6);
+  EXPECT_NEAR(tracked_by(std::nullopt)->running_mean_in.item<double>(), 2, 0.1);
 
   const torch::Tensor start = ops::context_standard_normal(1);
-  EXPECT_TRUE(torch::equal(kept(0.0)->context, ops::context_blend(start, 2000, start, 0)));
+  EXPECT_TRUE(torch::equal(tracked_by(0.0)->context, ops::context_blend(start, 2000, start, 0)));
   QuantileActivation only_second(QuantileActivationOptions(1).momentum(1.0));
   only_second(second);
-  EXPECT_TRUE(torch::equal(kept(1.0)->context, only_second->context));
+  EXPECT_TRUE(torch::equal(tracked_by(1.0)->context, only_second->context));
 }
 
 TEST(QuantileActivation, AKeptContextIsWorthAtLeast1024Values) {

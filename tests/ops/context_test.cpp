@@ -48,8 +48,8 @@ TEST(ContextOps, BlendGivesEachItsWeight) {
 TEST(ContextOps, QuantilesAreNearThoseOfTheValues) {
   torch::manual_seed(3);
   const torch::Tensor x = torch::randn({20000, 2}, torch::kDouble);
-  const torch::Tensor kept = ops::context_quantiles(ops::context_build(x), 20);
-  EXPECT_LE((kept - ops::quantiles(x, 20)).abs().max().item<double>(), 0.02);
+  const torch::Tensor found = ops::context_quantiles(ops::context_build(x), 20);
+  EXPECT_LE((found - ops::quantiles(x, 20)).abs().max().item<double>(), 0.02);
 }
 
 TEST(QuantileApply, CountsTheQuantilesBelow) {

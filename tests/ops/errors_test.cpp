@@ -1,4 +1,4 @@
-// What is refused at the border, and in which words.
+// What the input checks refuse, and in which words.
 #include <gtest/gtest.h>
 
 #include <limits>
