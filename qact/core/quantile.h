@@ -1,8 +1,9 @@
 // The quantile activation of one layer: its parameters and its entry points.
 //
-// A neuron's context is the list of values z_1..z_n that one channel takes over a
-// batch. Append the bounds c and -c. The values >= 0 share a total weight of p, the values < 0
-// a total of 1 - p. With q_j the weighted quantile at tau_j = j / (levels + 1),
+// A neuron's context is a list of values z_1..z_n of one channel: all that it takes over a batch,
+// or those of some images (Scope). Append the bounds c and -c. The values >= 0 share a total weight
+// of p, the values < 0 a total of 1 - p. With q_j the weighted quantile at tau_j = j / (levels +
+// 1),
 //
 //   activation(x) = #{j : x >= q_j} / levels,
 //
@@ -43,6 +44,17 @@ struct Quantile {
   }
 };
 
+// Which values of a channel make up a context. Each context of the fused layer is ranked and normed
+// by itself; affine parameters belong to the channel.
+struct Scope {
+  int64_t image_channels = 0;  // the first so many channels: every image is a context
+  int64_t images = 0;          // the others: so many consecutive images are one, the last context
+                               // the remainder; 0: the whole batch
+
+  // Of the channels that are not ranked in their image, in such a batch.
+  int64_t images_of(int64_t batch) const { return images > 0 && images < batch ? images : batch; }
+};
+
 // The plain operator: y = activation(x), and f(x) for the backward pass.
 // NaN is in no context and gives NaN; infinities rank as extremes with density 0.
 struct ActivationForward {
@@ -59,17 +71,23 @@ void activation_forward(const ActivationForward& call, const Execution& executio
 // largest and smallest values are further apart than its type can tell (float32, and what is
 // computed in it: 3.4e38), or whose variance is beyond double (float64: deviations of 1e154). On
 // CUDA, gradients need deviations below 1e18.
+//
+// `rows` below are the channels that are not ranked in their image. Where scope.images is given,
+// stats are the means of both norms' statistics over the contexts, weighted by their images, the
+// context is the sum of all, and levels and densities are not kept: the backward pass computes
+// what it needs of these contexts, and of those of single images, again.
 struct LayerForward {
   Quantile quantile;
   double eps = 1e-5;
+  Scope scope;
   Shape shape;
   View x;
-  View y;
-  uint8_t* level = nullptr;  // [channels][batch * spatial], saved for the backward pass
+  View y;                    // optional: none where only what is kept is wanted
+  uint8_t* level = nullptr;  // [rows][batch * spatial], for the backward pass
   ChannelVector weight_in, bias_in, weight_out, bias_out;
-  int32_t* density = nullptr;  // [channels][kDensityNodes], for the backward pass; optional
-  double* stats = nullptr;     // [channels][kLayerStats]
-  int64_t* context = nullptr;  // [channels][kContextBins], the batch's own; optional
+  int32_t* density = nullptr;  // [rows][kDensityNodes], for the backward pass; optional
+  double* stats = nullptr;     // [rows][kLayerStats]
+  int64_t* context = nullptr;  // [rows][kContextBins], the batch's own; optional
 };
 void layer_forward(const LayerForward& call, const Execution& execution);
 
@@ -88,13 +106,14 @@ struct LayerStats {
 inline constexpr int kLayerStats = sizeof(LayerStats) / sizeof(double);
 
 struct LayerBackward {
-  int levels = 100;
+  Quantile quantile;
   double eps = 1e-5;
+  Scope scope;
   Shape shape;
   View grad_y;
   View x;
   const uint8_t* level = nullptr;
-  ChannelVector weight_in, weight_out;
+  ChannelVector weight_in, bias_in, weight_out;
   const int32_t* density = nullptr;
   const double* stats = nullptr;
   View grad_x;

@@ -29,12 +29,28 @@ struct View {
   int64_t spatial_stride = 1;
 
   explicit operator bool() const { return data != nullptr; }
+
+  // The same from that image and that channel on.
+  View from(int64_t image, int64_t channel) const {
+    View out = *this;
+    const int64_t size = dtype == DType::f64 ? 8 : dtype == DType::f32 ? 4 : 2;
+    if (data) {
+      out.data =
+          static_cast<char*>(data) + size * (image * batch_stride + channel * channel_stride);
+    }
+    return out;
+  }
 };
 
 // One number per channel, float or double; an absent one stands for its default.
 struct ChannelVector {
   const void* data = nullptr;
   bool is_double = false;
+
+  ChannelVector from(int64_t channel) const {
+    if (!data) return *this;
+    return {static_cast<const char*>(data) + channel * (is_double ? 8 : 4), is_double};
+  }
 
   QACT_HD double at(int64_t channel, double absent) const {
     if (!data) return absent;

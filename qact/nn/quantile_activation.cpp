@@ -50,6 +50,20 @@ struct Scaled {
   }
 };
 
+void check_scope(const QuantileActivationOptions& options) {
+  const double share = options.image_share();
+  TORCH_CHECK(share >= 0 && share <= 1, "[", kName, "] expected image_share in [0, 1], got ",
+              share);
+  const bool grouped = options.scope() == Scope::group;
+  TORCH_CHECK(grouped ? options.group_images() > 0 : options.group_images() == 0, "[", kName,
+              "] expected group_images > 0 with the scope group, and 0 with others, got ",
+              options.group_images());
+  const bool norms = options.norm_in() && options.norm_out();
+  TORCH_CHECK(norms || (options.scope() == Scope::batch && share == 0), "[", kName,
+              "] expected norm_in and norm_out with a scope other than batch, got norm_in ",
+              options.norm_in(), ", norm_out ", options.norm_out());
+}
+
 }  // namespace
 
 QuantileActivationImpl::QuantileActivationImpl(QuantileActivationOptions options_)
@@ -63,6 +77,7 @@ QuantileActivationImpl::QuantileActivationImpl(QuantileActivationOptions options
               "] expected momentum in [0, 1], got ", momentum.value_or(0));
   TORCH_CHECK(std::isfinite(options.prior()) && options.prior() >= 0, "[", kName,
               "] expected a finite prior >= 0, got ", options.prior());
+  check_scope(options);
   reset();
 }
 
@@ -119,7 +134,11 @@ void QuantileActivationImpl::to(torch::Dtype dtype, bool non_blocking) {
 void QuantileActivationImpl::pretty_print(std::ostream& stream) const {
   stream << "qact::nn::QuantileActivation(num_features=" << options.num_features()
          << ", levels=" << options.levels() << ", norm_in=" << std::boolalpha << options.norm_in()
-         << ", norm_out=" << options.norm_out() << ")";
+         << ", norm_out=" << options.norm_out();
+  if (options.scope() == Scope::image) stream << ", scope=image";
+  if (options.scope() == Scope::group) stream << ", scope=group of " << options.group_images();
+  if (options.image_share() > 0) stream << ", image_share=" << options.image_share();
+  stream << ")";
 }
 
 // Told to torch's observers as one operation, whichever operators the context mode takes for it:
@@ -147,16 +166,32 @@ torch::Tensor QuantileActivationImpl::run(const torch::Tensor& x, const Call& ca
   switch (options.context_mode()) {
     case ContextMode::batch:
       return in_batch(x, {call.quantised, /*track=*/false});
-    case ContextMode::tracked:
-      return in_tracked(x, call);
     default:
-      return in_blend(x, call);
+      return in_running(x, call);
   }
 }
 
 ops::QuantileOptions QuantileActivationImpl::quantile() const {
   return {options.levels(), options.bound(), options.positive_share(), options.bandwidth(),
           options.algorithm()};
+}
+
+core::Scope QuantileActivationImpl::scope() const {
+  const auto channels = static_cast<double>(options.num_features());
+  const int64_t image_channels = options.scope() == Scope::image
+                                     ? options.num_features()
+                                     : static_cast<int64_t>(options.image_share() * channels);
+  return {image_channels, options.group_images()};
+}
+
+QuantileActivationImpl::Rows QuantileActivationImpl::rows() const {
+  const int64_t first = scope().image_channels;
+  const auto part = [&](const torch::Tensor& t) {
+    return first == 0 || !t.defined() ? t : t.narrow(0, first, options.num_features() - first);
+  };
+  return {part(weight_in),        part(bias_in),         part(weight_out),
+          part(bias_out),         part(running_mean_in), part(running_var_in),
+          part(running_mean_out), part(running_var_out), part(context)};
 }
 
 double QuantileActivationImpl::momentum_of_next() const {
@@ -202,28 +237,62 @@ torch::Tensor QuantileActivationImpl::in_batch(const torch::Tensor& x, const Cal
 }
 
 torch::Tensor QuantileActivationImpl::in_batch_fused(const torch::Tensor& x, const Call& call) {
-  auto [y, stats, batch] =
-      ops::quantile_layer(x, {maybe(weight_in), maybe(bias_in), weight_out, bias_out},
-                          {.quantile = quantile(), .eps = options.eps(), .track = call.track});
-  if (call.track) {
-    torch::NoGradGuard no_grad;
-    const double n = values_per_channel(x);
-    ops::layer_track({running_mean_in, running_var_in, running_mean_out, running_var_out, context,
-                      num_batches_tracked},
-                     {stats, batch, momentum_of_next(), n, effective_count(n)});
+  const core::Scope in = scope();
+  auto [y, stats, batch] = ops::quantile_layer(
+      x, {maybe(weight_in), maybe(bias_in), weight_out, bias_out},
+      {.quantile = quantile(), .eps = options.eps(), .track = call.track, .scope = in});
+  if (!call.track) return y;
+  torch::NoGradGuard no_grad;
+  const Rows to = rows();
+  if (to.context.size(0) == 0) {
+    num_batches_tracked += 1;
+    return y;
   }
+  const double n = values_per_channel(x);
+  const double share =
+      static_cast<double>(in.images_of(x.size(0))) / static_cast<double>(x.size(0));
+  ops::layer_track(
+      {to.mean_in, to.var_in, to.mean_out, to.var_out, to.context, num_batches_tracked},
+      {stats, batch, momentum_of_next(), share * n, effective_count(n)});
   return y;
 }
 
-torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const Call& call) {
-  const torch::Tensor quantiles = running_quantiles_->get(context, quantile());
+// Channels whose scope is the image take the layer; the others are ranked among running quantiles.
+torch::Tensor QuantileActivationImpl::in_running(const torch::Tensor& x, const Call& call) {
+  const int64_t channels = x.size(1), image_channels = scope().image_channels;
+  if (image_channels == channels) return in_images(x);
+  const auto others = [&](const torch::Tensor& part) {
+    return options.context_mode() == ContextMode::tracked ? in_tracked(part, rows(), call)
+                                                          : in_blend(part, rows(), call);
+  };
+  if (image_channels == 0) return others(x);
+  return torch::cat({in_images(x.narrow(1, 0, image_channels)),
+                     others(x.narrow(1, image_channels, channels - image_channels))},
+                    1);
+}
+
+// x: the channels whose scope is the image.
+torch::Tensor QuantileActivationImpl::in_images(const torch::Tensor& x) {
+  const int64_t channels = x.size(1);
+  const auto part = [&](const torch::Tensor& vector) -> std::optional<torch::Tensor> {
+    if (!vector.defined()) return std::nullopt;
+    return vector.narrow(0, 0, channels);
+  };
+  return std::get<0>(ops::quantile_layer(
+      x, {part(weight_in), part(bias_in), part(weight_out), part(bias_out)},
+      {.quantile = quantile(), .eps = options.eps(), .scope = {.image_channels = channels}}));
+}
+
+torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const Rows& rows,
+                                                 const Call& call) {
+  const torch::Tensor quantiles = running_quantiles_->get(rows.context, quantile());
   std::optional<torch::Tensor> scale, shift, out_scale, out_shift;
   if (options.norm_in()) {
-    const Scaled in(running_mean_in, running_var_in, weight_in, bias_in, options.eps());
+    const Scaled in(rows.mean_in, rows.var_in, rows.weight_in, rows.bias_in, options.eps());
     scale = in.scale, shift = in.shift;
   }
   if (options.norm_out()) {
-    const Scaled out(running_mean_out, running_var_out, weight_out, bias_out, options.eps());
+    const Scaled out(rows.mean_out, rows.var_out, rows.weight_out, rows.bias_out, options.eps());
     out_scale = out.scale, out_shift = out.shift;
   }
   return ops::quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, options.bandwidth(),
@@ -233,12 +302,13 @@ torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const C
 // prior: the running context counts as `prior` images against the batch's own. stream: the running
 // one moves by `momentum` and is used after that. Either way both norms are blended by the same
 // shares, each before what follows it is ranked.
-torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Call& call) {
+torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Rows& rows,
+                                               const Call& call) {
   const bool stream = options.context_mode() == ContextMode::stream, track = stream && call.track;
   const double images = static_cast<double>(x.size(0)), all_images = options.prior() + images;
   const double share = stream ? options.momentum().value_or(kStreamMomentum) : images / all_images;
   const double values = effective_count(values_per_channel(x) * (stream ? 1 : all_images / images));
-  const auto blend = [&](torch::Tensor& running, const torch::Tensor& batch) {
+  const auto blend = [&](const torch::Tensor& running, const torch::Tensor& batch) {
     const torch::Tensor blended = torch::lerp(running, batch.to(running.scalar_type()), share);
     if (track) running.copy_(blended.detach());
     return blended;
@@ -247,16 +317,16 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Cal
   std::optional<torch::Tensor> scale, shift;
   if (options.norm_in()) {
     const auto [var, mean] = channel_statistics(x);
-    const Scaled in(blend(running_mean_in, mean), blend(running_var_in, var), weight_in, bias_in,
-                    options.eps());
+    const Scaled in(blend(rows.mean_in, mean), blend(rows.var_in, var), rows.weight_in,
+                    rows.bias_in, options.eps());
     scale = in.scale, shift = in.shift;
   }
   torch::Tensor quantiles;
   {
     torch::NoGradGuard no_grad;
     const torch::Tensor blended = ops::context_blend(
-        context, (1 - share) * values, ops::context_build(x, scale, shift), share * values);
-    if (track) context.copy_(blended);
+        rows.context, (1 - share) * values, ops::context_build(x, scale, shift), share * values);
+    if (track) rows.context.copy_(blended);
     quantiles = ops::context_quantiles(blended, options.levels(), options.bound(),
                                        options.positive_share());
   }
@@ -264,8 +334,8 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Cal
       ops::quantile_apply(x, quantiles, scale, shift, {}, {}, options.bandwidth(), call.quantised);
   if (!options.norm_out()) return u;
   const auto [var, mean] = channel_statistics(u);
-  return Scaled(blend(running_mean_out, mean), blend(running_var_out, var), weight_out, bias_out,
-                options.eps())(u);
+  return Scaled(blend(rows.mean_out, mean), blend(rows.var_out, var), rows.weight_out,
+                rows.bias_out, options.eps())(u);
 }
 
 }  // namespace qact::nn

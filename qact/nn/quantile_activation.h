@@ -8,10 +8,18 @@
 #include <optional>
 #include <string>
 
+#include "qact/core/quantile.h"
 #include "qact/nn/context_mode.h"
 #include "qact/ops/options.h"
 
 namespace qact::nn {
+
+// Whose values a channel's context is made of, where it is taken from the input itself.
+enum class Scope {
+  batch,  // those of the whole batch
+  image,  // those of one image: no image sees another
+  group,  // those of `group_images` consecutive images; the last group has the remainder
+};
 
 struct QuantileActivationOptions {
   /* implicit */ QuantileActivationOptions(int64_t num_features) : num_features_(num_features) {}
@@ -32,6 +40,12 @@ struct QuantileActivationOptions {
   // Of the running statistics and the running context; none: a cumulative average (0.1 in
   // ContextMode::stream).
   TORCH_ARG(std::optional<double>, momentum) = 0.1;
+  // Scopes other than batch need both norms, which have the same scope.
+  TORCH_ARG(Scope, scope) = Scope::batch;
+  TORCH_ARG(int64_t, group_images) = 0;
+  // The share of the channels, the first ones, rounded down, whose scope is the image in any case.
+  // They have no running context: in eval(), too, each image is its own.
+  TORCH_ARG(double, image_share) = 0.0;
   // The context in eval(); train() always uses the batch's own.
   TORCH_ARG(ContextMode, context_mode) = ContextMode::tracked;
   TORCH_ARG(double, prior) = 16.0;
@@ -75,13 +89,23 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
     bool track = true;  // update the running statistics and the running context
   };
 
+  // Parameters and running state of the channels with a running context: all but the image's.
+  struct Rows {
+    torch::Tensor weight_in, bias_in, weight_out, bias_out;
+    torch::Tensor mean_in, var_in, mean_out, var_out, context;
+  };
+
   ops::QuantileOptions quantile() const;
+  core::Scope scope() const;
+  Rows rows() const;
   bool fused() const { return options.norm_in() && options.norm_out(); }
   torch::Tensor run(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch_fused(const torch::Tensor& x, const Call& call);
-  torch::Tensor in_tracked(const torch::Tensor& x, const Call& call);
-  torch::Tensor in_blend(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_running(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_images(const torch::Tensor& x);
+  torch::Tensor in_tracked(const torch::Tensor& x, const Rows& rows, const Call& call);
+  torch::Tensor in_blend(const torch::Tensor& x, const Rows& rows, const Call& call);
   double momentum_of_next() const;
   double next_momentum();
   void update_context(const torch::Tensor& batch, double momentum, double values);

@@ -13,10 +13,6 @@ bool floating(const at::Tensor& x) {
   return type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
 }
 
-bool has_symbols(const at::Tensor& x) {
-  return x.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-}
-
 }  // namespace
 
 void check_levels(const char* op, int64_t levels, int64_t most) {
@@ -47,6 +43,10 @@ core::Quantile check_quantile(const char* op, const QuantileOptions& options, in
                 std::string(algorithm), "'");
   }
   return quantile;
+}
+
+bool has_symbols(const at::Tensor& x) {
+  return x.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
 void check_values(const char* op, const at::Tensor& x) {

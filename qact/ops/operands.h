@@ -7,7 +7,7 @@
 #include "qact/core/context.h"
 #include "qact/core/quantile.h"
 #include "qact/ops/flatten.h"
-#include "qact/ops/quantile_layer.h"
+#include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::ops {
 
@@ -16,19 +16,21 @@ struct LayerOperands {
   FlatVector weight_in, bias_in, weight_out, bias_out;
   at::Tensor level, density, stats, context;
 
-  LayerOperands(const at::Tensor& x, const LayerAffine& affine, bool need_density, bool track)
+  LayerOperands(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
+                bool need_density)
       : weight_in(flatten_vector(affine.weight_in)),
         bias_in(flatten_vector(affine.bias_in)),
         weight_out(flatten_vector(affine.weight_out)),
         bias_out(flatten_vector(affine.bias_out)) {
-    const int64_t channels = x.size(1);
+    const int64_t rows = x.size(1) - options.scope.image_channels;
+    const bool keeps = options.scope.images == 0;
     const auto table = [&](bool wanted, int64_t columns, at::ScalarType type) {
-      return wanted ? empty_beside(x, {channels, columns}, type) : empty_beside(x, {0}, type);
+      return wanted ? empty_beside(x, {rows, columns}, type) : empty_beside(x, {0}, type);
     };
-    level = table(true, x.numel() / channels, at::kByte);
+    level = table(keeps, x.numel() / x.size(1), at::kByte);
     stats = table(true, core::kLayerStats, at::kDouble);
-    density = table(need_density, core::kDensityNodes, at::kInt);
-    context = table(track, core::kContextBins, at::kLong);
+    density = table(keeps && need_density, core::kDensityNodes, at::kInt);
+    context = table(options.track, core::kContextBins, at::kLong);
   }
 
   void fill(core::LayerForward& call) {
@@ -45,23 +47,22 @@ struct LayerOperands {
 
 // What the fused layer's backward pass was handed by its forward pass.
 struct LayerSaved {
-  at::Tensor level, density, stats;
-  FlatVector weight_in, weight_out;
+  LayerKept kept;
+  FlatVector weight_in, bias_in, weight_out;
 
-  LayerSaved(const at::Tensor& level_, const at::Tensor& density_, const at::Tensor& stats_,
-             const MaybeTensor& w1, const MaybeTensor& w2)
-      : level(level_.contiguous()),
-        density(density_.contiguous()),
-        stats(stats_.contiguous()),
-        weight_in(flatten_vector(w1)),
-        weight_out(flatten_vector(w2)) {}
+  LayerSaved(const LayerKept& of, const LayerAffine& affine)
+      : kept{of.level.contiguous(), of.density.contiguous(), of.stats.contiguous()},
+        weight_in(flatten_vector(affine.weight_in)),
+        bias_in(flatten_vector(affine.bias_in)),
+        weight_out(flatten_vector(affine.weight_out)) {}
 
   void fill(core::LayerBackward& call) const {
-    call.level = level.const_data_ptr<uint8_t>();
+    call.level = kept.level.const_data_ptr<uint8_t>();
     call.weight_in = weight_in.vector;
+    call.bias_in = bias_in.vector;
     call.weight_out = weight_out.vector;
-    call.density = density.const_data_ptr<int32_t>();
-    call.stats = stats.const_data_ptr<double>();
+    call.density = kept.density.const_data_ptr<int32_t>();
+    call.stats = kept.stats.const_data_ptr<double>();
   }
 };
 

@@ -123,7 +123,7 @@ TORCH_LIBRARY_IMPL(qact, CUDA, m) {
 
 TORCH_LIBRARY_IMPL(qact, Meta, m) {
   m.impl("quantile_activation", activation_entry<activation_without_gradient>);
-  m.impl("_quantile_activation_forward", activation_forward_entry<forward_meta>);
+  m.impl("_quantile_activation_forward", activation_entry<forward_meta, bool>);
   m.impl("_quantile_activation_backward", backward_meta);
   m.impl("quantiles", quantiles_meta);
 }

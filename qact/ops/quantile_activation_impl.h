@@ -23,26 +23,16 @@ core::Quantile check_quantiles(const at::Tensor& x, int64_t levels, double bound
                                double positive_share);
 
 // Kernels take the options as one struct, the dispatcher hands over the schema's arguments one by
-// one: m.impl(name, activation_entry<kernel>).
-template <auto kernel>
+// one: m.impl(name, activation_entry<kernel>). `More` are the types of arguments after the options.
+template <auto kernel, class... More>
 auto activation_entry(const at::Tensor& x, int64_t levels, double bound, double positive_share,
                       double bandwidth, std::string_view algorithm, bool quantised,
-                      int64_t density_samples, int64_t seed) {
-  return kernel(
-      x,
-      ActivationOptions{
-          {levels, bound, positive_share, bandwidth, algorithm}, quantised, density_samples, seed});
-}
-template <auto kernel>
-auto activation_forward_entry(const at::Tensor& x, int64_t levels, double bound,
-                              double positive_share, double bandwidth, std::string_view algorithm,
-                              bool quantised, int64_t density_samples, int64_t seed,
-                              bool need_density) {
+                      int64_t density_samples, int64_t seed, More... more) {
   return kernel(
       x,
       ActivationOptions{
           {levels, bound, positive_share, bandwidth, algorithm}, quantised, density_samples, seed},
-      need_density);
+      more...);
 }
 
 }  // namespace qact::ops

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "qact/core/quantile.h"
 #include "qact/ops/options.h"
 
 namespace qact::ops {
@@ -19,13 +20,15 @@ struct LayerOptions {
   QuantileOptions quantile = {};  // at most 255 levels
   double eps = 1e-5;              // of both norms
   bool track = false;             // also return the batch's context
+  core::Scope scope = {};         // image_channels and context_images in Python
 };
 
-// (y, stats, context) of x, (B, C, ...), with the batch's own statistics and context.
-// Differentiable in x and the affine parameters, through y.
-//   stats    (C, 8) double: mean and biased variance of x, of the activation, and how the
+// (y, stats, context) of x, (B, C, ...), with the statistics and contexts of x itself, in the scope
+// that the options say. Differentiable in x and the affine parameters, through y. The rows are the
+// channels that are not ranked in their image: an image's context is of no use to others.
+//   stats    (rows, 8) double: mean and biased variance of x, of the activation, and how the
 //            backward pass finds the density of a value
-//   context  (C, 256) int64, the batch's context (core/context.h), if track; else (0)
+//   context  (rows, 256) int64, the batch's context (core/context.h), if track; else (0)
 std::tuple<at::Tensor, at::Tensor, at::Tensor> quantile_layer(const at::Tensor& x,
                                                               const LayerAffine& affine = {},
                                                               const LayerOptions& options = {});

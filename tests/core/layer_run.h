@@ -47,7 +47,8 @@ struct LayerRun {
   std::vector<double> grad_affine;
 
   LayerRun(Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile,
-           const Execution& execution, Layout layout = Layout::contiguous, double eps = 1e-5)
+           const Execution& execution, Layout layout = Layout::contiguous, double eps = 1e-5,
+           const Scope& scope = {})
       : y(x.shape(), x.view().dtype, layout), grad_x(x.shape(), x.view().dtype, layout) {
     const Shape& shape = x.shape();
     level.resize(shape.channels * shape.context_size());
@@ -58,6 +59,7 @@ struct LayerRun {
     LayerForward forward;
     forward.quantile = quantile;
     forward.eps = eps;
+    forward.scope = scope;
     forward.shape = shape;
     forward.x = x.view();
     forward.y = y.view();
@@ -71,13 +73,15 @@ struct LayerRun {
     forward.context = context.data();
     layer_forward(forward, execution);
     LayerBackward backward;
-    backward.levels = quantile.levels;
+    backward.quantile = quantile;
+    backward.scope = scope;
     backward.eps = eps;
     backward.shape = shape;
     backward.grad_y = grad_y.view();
     backward.x = x.view();
     backward.level = level.data();
     backward.weight_in = forward.weight_in;
+    backward.bias_in = forward.bias_in;
     backward.weight_out = forward.weight_out;
     backward.density = density.data();
     backward.stats = stats.data();

@@ -16,20 +16,20 @@ struct LayerRun {
   torch::Tensor y, level, density, stats, context, grad_x, affine;
 
   LayerRun(const torch::Tensor& x, const torch::Tensor& grad, const char* algorithm,
-           int64_t levels = 100) {
+           int64_t levels = 100, const core::Scope& scope = {}) {
     const int64_t channels = x.size(1);
     const auto vector = [&](double first, double step) {
       return (first + step * torch::arange(channels).remainder(7)).to(torch::kFloat).to(x.device());
     };
     const torch::Tensor w1 = vector(1.25, -0.5), b1 = vector(-0.3, 0.2);
     const torch::Tensor w2 = vector(0.75, 0.5), b2 = vector(0.1, -0.4);
-    const auto out = ops::quantile_layer_forward(
-        x, {w1, b1, w2, b2},
-        {.quantile = {.levels = levels, .algorithm = algorithm}, .track = true},
-        /*need_density=*/true);
+    const ops::LayerAffine vectors{w1, b1, w2, b2};
+    const ops::LayerOptions options{
+        .quantile = {.levels = levels, .algorithm = algorithm}, .track = true, .scope = scope};
+    const auto out = ops::quantile_layer_forward(x, vectors, options, /*need_density=*/true);
     y = out.y, level = out.level, density = out.density, stats = out.stats, context = out.context;
     std::tie(grad_x, affine) =
-        ops::quantile_layer_backward(grad, x, level, density, stats, w1, w2, 1e-5, levels);
+        ops::quantile_layer_backward(grad, x, {level, density, stats}, vectors, options);
   }
 };
 

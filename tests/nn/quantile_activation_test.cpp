@@ -102,6 +102,100 @@ TEST(QuantileActivation, NormsAreOptional) {
   EXPECT_LE(difference(outer(x), last(ops::quantile_activation(x))), 1e-6);
 }
 
+// The first channels as one layer in the scope of images, the others as one in the batch's.
+struct Halves {
+  QuantileActivation image, batch;
+
+  Halves(int64_t image_channels, int64_t others)
+      : image(QuantileActivationOptions(image_channels).scope(nn::Scope::image)), batch(others) {}
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    const int64_t first = image->options.num_features();
+    return torch::cat({image(x.narrow(1, 0, first)), batch(x.narrow(1, first, x.size(1) - first))},
+                      1);
+  }
+};
+
+TEST(QuantileActivation, SplitsItsChannelsBetweenImageAndBatchInEveryMode) {
+  torch::manual_seed(31);
+  QuantileActivation split(QuantileActivationOptions(5).image_share(0.5));
+  Halves halves(2, 3);
+  for (int step = 0; step < 3; ++step) {
+    const torch::Tensor values = torch::randn({6, 5, 7, 5}) * 2 + step;
+    const torch::Tensor a = values.clone().requires_grad_(), b = values.clone().requires_grad_();
+    const torch::Tensor y = split(a), expected = halves.forward(b);
+    EXPECT_TRUE(torch::equal(y, expected));
+    y.square().sum().backward(), expected.square().sum().backward();
+    EXPECT_TRUE(torch::equal(a.grad(), b.grad()));
+  }
+  EXPECT_TRUE(torch::equal(split->context.narrow(0, 2, 3), halves.batch->context));
+  EXPECT_TRUE(torch::equal(split->running_mean_in.narrow(0, 2, 3), halves.batch->running_mean_in));
+  EXPECT_EQ(split->num_batches_tracked.item<int64_t>(), 3);
+  // An image's context is of no use to others: those rows stay as they began.
+  EXPECT_TRUE(torch::equal(split->context.narrow(0, 0, 2), ops::context_standard_normal(2)));
+  EXPECT_EQ(split->running_mean_in.narrow(0, 0, 2).abs().max().item<double>(), 0);
+
+  split->eval(), halves.image->eval(), halves.batch->eval();
+  for (const auto format : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+    const torch::Tensor x = torch::randn({4, 5, 6, 6}).contiguous(format);
+    for (const ContextMode mode :
+         {ContextMode::batch, ContextMode::tracked, ContextMode::prior, ContextMode::stream}) {
+      for (torch::nn::Module* module : {static_cast<torch::nn::Module*>(split.get()),
+                                        static_cast<torch::nn::Module*>(halves.image.get()),
+                                        static_cast<torch::nn::Module*>(halves.batch.get())}) {
+        nn::set_context_mode(*module, mode);
+      }
+      const torch::Tensor y = split(x);
+      EXPECT_TRUE(torch::equal(y, halves.forward(x)));
+      EXPECT_TRUE(y.is_contiguous(format));
+    }
+  }
+}
+
+TEST(QuantileActivation, AnImageOfItsOwnDoesNotSeeTheOthers) {
+  torch::manual_seed(32);
+  QuantileActivation layer(QuantileActivationOptions(3).scope(nn::Scope::image));
+  const torch::Tensor x = torch::randn({5, 3, 9, 9});
+  const torch::Tensor all = layer(x), one = layer(x.narrow(0, 2, 1));
+  EXPECT_TRUE(torch::equal(all.narrow(0, 2, 1), one));
+  layer->eval();
+  EXPECT_TRUE(torch::equal(layer(x), all));
+}
+
+TEST(QuantileActivation, RanksGroupsOfImages) {
+  torch::manual_seed(33);
+  QuantileActivation layer(QuantileActivationOptions(3).scope(nn::Scope::group).group_images(4));
+  QuantileActivation batch(3);
+  const torch::Tensor x = torch::randn({10, 3, 4, 4});
+  const torch::Tensor y = layer(x);
+  for (int64_t first = 0; first < 10; first += 4) {
+    const int64_t images = std::min<int64_t>(4, 10 - first);
+    EXPECT_TRUE(torch::equal(y.narrow(0, first, images), batch(x.narrow(0, first, images))));
+  }
+}
+
+TEST(QuantileActivation, RefusesScopesThatItCannotHave) {
+  const auto message = [](const QuantileActivationOptions& options) -> std::string {
+    try {
+      QuantileActivation layer(options);
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "";
+  };
+  const QuantileActivationOptions three(3);
+  EXPECT_EQ(message(QuantileActivationOptions(three).image_share(1.5)),
+            "[QuantileActivation] expected image_share in [0, 1], got 1.5");
+  EXPECT_EQ(message(QuantileActivationOptions(three).scope(nn::Scope::group)),
+            "[QuantileActivation] expected group_images > 0 with the scope group, and 0 with "
+            "others, got 0");
+  EXPECT_EQ(message(QuantileActivationOptions(three).image_share(0.5).norm_out(false)),
+            "[QuantileActivation] expected norm_in and norm_out with a scope other than batch, got "
+            "norm_in 1, norm_out 0");
+  QuantileActivation half(QuantileActivationOptions(4).image_share(0.5));
+  EXPECT_THROW(half(torch::randn({8, 4})), c10::Error);
+}
+
 TEST(QuantileActivation, AffineInCanBeHeldFixed) {
   torch::manual_seed(3);
   QuantileActivation fixed(QuantileActivationOptions(3).affine_in(false)), free(3);

@@ -55,8 +55,11 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
   for (int i = 0; i < 4; ++i) v.push_back(torch::rand({channels}) + 0.5);
   const torch::Tensor quantiles = std::get<0>(torch::randn({channels, 10}, torch::kDouble).sort(1));
   const torch::Tensor context = ops::context_build(x);
-  const auto [y, level, density, stats, batch] =
-      ops::quantile_layer_forward(x, {}, {.track = true}, /*need_density=*/true);
+  // The first channel is ranked in its image, where that has more than one value.
+  const int64_t image = shape.size() > 2 ? 1 : 0;
+  const auto [y, level, density, stats, others] =
+      ops::quantile_layer_forward(x, {}, {.scope = {image, 0}}, /*need_density=*/true);
+  const auto [tracked_y, all_stats, batch] = ops::quantile_layer(x, {}, {.track = true});
   const torch::Tensor batches = torch::zeros({}, torch::kLong);
   std::vector<OperatorCall> calls = {
       {"quantile_activation", "", "x", {x, 100, 100.0, 0.5, 0.5, "auto", true, 0, 0}},
@@ -69,15 +72,16 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
       {"quantile_layer",
        "",
        "x",
-       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true}},
+       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, image, 0}},
       {"_quantile_layer_forward",
        "quantile_layer",
        "x",
-       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, true}},
+       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, image, 0, true}},
       {"_quantile_layer_backward",
        "quantile_layer_backward",
        "x",
-       {x, x, level, density, stats, v[0], v[2], 1e-5, 100}},
+       {x, x, level, density, stats, v[0], v[1], v[2], 1e-5, 100, 100.0, 0.5, 0.5, "auto", image,
+        0}},
       {"quantile_apply", "", "x", {x, quantiles, v[0], v[1], v[2], v[3], 0.5, true}},
       {"_quantile_apply_backward",
        "quantile_apply_backward",
@@ -89,7 +93,7 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
       {"_layer_track",
        "layer_track",
        "context",
-       {v[0], v[1], v[2], v[3], context, batches, stats, batch, 0.1, 120.0, 1024.0}},
+       {v[0], v[1], v[2], v[3], context, batches, all_stats, batch, 0.1, 120.0, 1024.0}},
   };
   for (OperatorCall& call : calls) {
     if (call.says.empty()) call.says = call.name;

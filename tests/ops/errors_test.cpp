@@ -93,6 +93,16 @@ TEST(Errors, QuantileLayer) {
       {[=] { quantile_layer(x, {}, {.quantile = {.levels = 1}}); }, op + "levels in 2..255, got 1"},
       {[=] { quantile_layer(x, {}, {.quantile = {.bandwidth = 0}}); },
        op + "a finite bandwidth > 0, got 0"},
+      {[=] { quantile_layer(x, {}, {.scope = {.image_channels = 4}}); },
+       op + "image_channels in 0..3, the channels of x, got 4"},
+      {[=] { quantile_layer(x, {}, {.scope = {.images = -1}}); },
+       op + "context_images >= 0, got -1"},
+      {[=] { quantile_layer(x, {}, {.scope = {.image_channels = 1}}); },
+       op + "more than one value per context to take statistics from, got contexts of one image "
+            "with one value, in float32 of shape (4,3)"},
+      {[=] { quantile_layer(x, {}, {.scope = {.images = 3}}); },
+       op + "more than one value per context to take statistics from, got contexts of one image "
+            "with one value, in float32 of shape (4,3)"},
   });
 }
 
@@ -103,8 +113,7 @@ TEST(Errors, QuantileLayerBackward) {
   const auto backward = [&](const torch::Tensor& grad, const torch::Tensor& some_level,
                             const torch::Tensor& some_density, const torch::Tensor& some_stats) {
     return message_of([&] {
-      ops::quantile_layer_backward(grad, x, some_level, some_density, some_stats, {}, {}, 1e-5,
-                                   100);
+      ops::quantile_layer_backward(grad, x, {some_level, some_density, some_stats}, {}, {});
     });
   };
   const std::string op = "[quantile_layer_backward] expected ";
@@ -119,8 +128,8 @@ TEST(Errors, QuantileLayerBackward) {
       backward(x, level, density, stats.narrow(0, 0, 2)),
       op + "stats to be " + ops::describe(stats) + ", got " + ops::describe(stats.narrow(0, 0, 2)));
   EXPECT_EQ(message_of([&, level = level, density = density, stats = stats] {
-              ops::quantile_layer_backward(x, x, level, density, stats, torch::ones({2}), {}, 1e-5,
-                                           100);
+              ops::quantile_layer_backward(x, x, {level, density, stats},
+                                           {.weight_in = torch::ones({2})}, {});
             }),
             op + "weight_in to be a floating tensor of shape (3), one number per channel, got "
                  "float32 of shape (2)");

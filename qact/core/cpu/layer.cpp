@@ -1,5 +1,7 @@
 // The fused layer's forward pass on CPU: moments, histogram, one small solve per channel, a
 // level byte per value, and the output from the levels once their moments are known.
+#include "qact/core/cpu/layer.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -41,6 +43,7 @@ class Forward {
     for (int64_t g = 0; g < channels; g += step) {
       solve(group, {g, std::min(g + step, channels)});
     }
+    if (!call_.y) return;
     const auto write = [&](int64_t, const TileRange& tiles, Strips<Real>& y) {
       for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
         y.store_runs(group, tile, [&](Real* to, RunBlock runs) {
@@ -273,7 +276,7 @@ class Forward {
 
 }  // namespace
 
-void layer_forward(const LayerForward& call, const Execution& execution) {
+void cpu::layer_forward_whole(const LayerForward& call, const Execution& execution) {
   const TilePlan plan(call.shape, call.x, /*reread=*/1);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {

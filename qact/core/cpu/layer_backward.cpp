@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "qact/core/cpu/channels.h"
+#include "qact/core/cpu/layer.h"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
@@ -155,7 +156,7 @@ class Backward {
     // xhat = (d + rest) * inv1, d = x - centre; yhat = k * slope + level0.
     const Real centre = static_cast<Real>(s.mean_in);
     const double rest = static_cast<double>(centre) - s.mean_in;
-    const double slope = inv2 / call_.levels, level0 = -s.mean_out * inv2;
+    const double slope = inv2 / call_.quantile.levels, level0 = -s.mean_out * inv2;
 
     const auto mean = [&](GradSum which) { return total(sums, which) / n; };
     const double unit = s.density_unit;
@@ -203,7 +204,7 @@ class Backward {
 
 }  // namespace
 
-void layer_backward(const LayerBackward& call, const Execution& execution) {
+void cpu::layer_backward_whole(const LayerBackward& call, const Execution& execution) {
   const TilePlan plan(call.shape, call.x, /*reread=*/2);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {

@@ -164,7 +164,7 @@ class Strips {
   bool worth_asking(int64_t group, int64_t tensors) const {
     constexpr int64_t kCache = 3 << 19;
     const int64_t bytes = plan_.group * plan_.shape.context_size() * sizeof(Real);
-    return group < plan_.groups && view_.spatial_stride == 1 && same_type_ &&
+    return view_ && group < plan_.groups && view_.spatial_stride == 1 && same_type_ &&
            tensors * bytes <= kCache;
   }
 

@@ -109,7 +109,7 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
     grad.dy_layout = layout_of(call.shape, call.grad_y);
     grad.x_layout = layout_of(call.shape, call.x);
     grad.dx_layout = layout_of(call.shape, call.grad_x);
-    grad.solve = {call.levels,
+    grad.solve = {call.quantile.levels,
                   call.eps,
                   static_cast<double>(call.shape.context_size()),
                   static_cast<uint32_t>(call.shape.channels),

@@ -37,10 +37,12 @@ at::Tensor with_strides(const at::Tensor& x, at::IntArrayRef strides) {
 // tables, a step of a small layer takes a fifth longer.
 class LayerNode : public torch::autograd::Node {
  public:
-  using Saved = std::array<SavedVariable, 6>;
+  static constexpr size_t kSaved = 7;
+  using Saved = std::array<SavedVariable, kSaved>;
 
-  LayerNode(const at::Tensor& x, Saved saved, double eps, int64_t levels)
-      : saved_(std::move(saved)), eps_(eps), levels_(levels) {
+  LayerNode(const at::Tensor& x, Saved saved, const LayerOptions& options)
+      : saved_(std::move(saved)), algorithm_(options.quantile.algorithm), options_(options) {
+    options_.quantile.algorithm = algorithm_;
     if (!x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) strides_ = x.strides();
   }
 
@@ -55,12 +57,13 @@ class LayerNode : public torch::autograd::Node {
   variable_list apply(variable_list&& grads) override {
     variable_list out(5);
     if (!grads[0].defined()) return out;
-    const auto [x, level, density, stats, weight_in, weight_out] = unpack();
+    const auto [x, level, density, stats, weight_in, bias_in, weight_out] = unpack();
     // Only a gradient of the gradient needs autograd to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     auto [grad_x, affine] = quantile_layer_backward(
-        grads[0], x, level, density, stats, maybe(weight_in), maybe(weight_out), eps_, levels_);
+        grads[0], x, {level, density, stats},
+        {maybe(weight_in), maybe(bias_in), maybe(weight_out), std::nullopt}, options_);
     out[0] = std::move(grad_x);
     for (int i = 0; i < 4; ++i) {  // the engine casts a row to its vector's type
       if (task_should_compute_output(i + 1)) out[i + 1] = affine.select(0, i);
@@ -69,9 +72,9 @@ class LayerNode : public torch::autograd::Node {
   }
 
   // Under autograd's eyes: a checkpoint computes its tensors anew in here.
-  std::array<at::Tensor, 6> unpack() {
+  std::array<at::Tensor, kSaved> unpack() {
     const std::lock_guard lock(mutex_);
-    std::array<at::Tensor, 6> out;
+    std::array<at::Tensor, kSaved> out;
     for (size_t i = 0; i < out.size(); ++i) out[i] = saved_[i].unpack(getptr());
     // A hook that keeps saved tensors elsewhere may hand x back in another layout, but on CUDA the
     // level bytes lie in that of the forward pass.
@@ -82,8 +85,8 @@ class LayerNode : public torch::autograd::Node {
 
   Saved saved_;
   at::DimVector strides_;  // of x in the forward pass, where they are numbers
-  double eps_;
-  int64_t levels_;
+  std::string algorithm_;  // which the options only point to
+  LayerOptions options_;
 };
 
 template <class... Tensors>
@@ -120,8 +123,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const 
   auto [y, level, density, stats, context] =
       quantile_layer_forward(x, affine, options, /*need_density=*/true);
   below_autograd.reset();
-  const auto node = make_node<LayerNode>(x, save(x, level, density, stats, weight_in, weight_out),
-                                         options.eps, options.quantile.levels);
+  // The shift is needed only where the backward pass computes a context again.
+  const bool again = options.scope.image_channels > 0 || options.scope.images > 0;
+  const auto node = make_node<LayerNode>(
+      x, save(x, level, density, stats, weight_in, again ? bias_in : std::nullopt, weight_out),
+      options);
   node->set_next_edges(
       torch::autograd::collect_next_edges(x, weight_in, bias_in, weight_out, bias_out));
   torch::autograd::set_history(y, node);

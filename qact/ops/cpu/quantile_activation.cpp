@@ -51,7 +51,7 @@ at::Tensor exact_quantiles(const at::Tensor& x, int64_t levels, double bound,
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) {
-  m.impl("_quantile_activation_forward", activation_forward_entry<forward>);
+  m.impl("_quantile_activation_forward", activation_entry<forward, bool>);
   m.impl("_quantile_activation_backward", backward);
   m.impl("quantiles", exact_quantiles);
 }

@@ -16,8 +16,9 @@ LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerO
   call.quantile = check_layer(x, affine, options);
   const FlatTensor in = flatten_spatial(x);
   const ResultTensor out(x);
-  LayerOperands operands(x, affine, need_density, options.track);
+  LayerOperands operands(x, affine, options, need_density);
   call.eps = options.eps;
+  call.scope = options.scope;
   call.shape = in.shape;
   call.x = in.view;
   call.y = out.view();
@@ -27,33 +28,31 @@ LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerO
 }
 
 std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
-                                            const at::Tensor& level, const at::Tensor& density,
-                                            const at::Tensor& stats, const MaybeTensor& weight_in,
-                                            const MaybeTensor& weight_out, double eps,
-                                            int64_t levels) {
-  check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
+                                            const LayerKept& kept, const LayerAffine& affine,
+                                            const LayerOptions& options) {
+  core::LayerBackward call;
+  call.quantile = check_layer_backward(grad_y, x, kept, affine, options);
   const FlatTensor in = flatten_spatial(x), grad = flatten_spatial(grad_y);
   const ResultTensor grad_x(x);
-  const LayerSaved saved(level, density, stats, weight_in, weight_out);
-  std::vector<double> affine(4 * x.size(1));
-  core::LayerBackward call;
-  call.levels = static_cast<int>(levels);
-  call.eps = eps;
+  const LayerSaved saved(kept, affine);
+  std::vector<double> gradients(4 * x.size(1));
+  call.eps = options.eps;
+  call.scope = options.scope;
   call.shape = in.shape;
   call.grad_y = grad.view;
   call.x = in.view;
   saved.fill(call);
   call.grad_x = grad_x.view();
-  call.grad_affine = affine.data();
+  call.grad_affine = gradients.data();
   core::layer_backward(call, cpu_execution());
-  return {grad_x.take(), affine_rows(affine, x)};
+  return {grad_x.take(), affine_rows(gradients, x)};
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CPU, m) {
   m.impl("_quantile_layer_forward", layer_forward_entry<forward>);
-  m.impl("_quantile_layer_backward", backward);
+  m.impl("_quantile_layer_backward", layer_backward_entry<backward>);
 }
 
 }  // namespace qact::ops

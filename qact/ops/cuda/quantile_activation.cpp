@@ -149,7 +149,7 @@ at::Tensor autocast(const at::Tensor& x, const ActivationOptions& options) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CUDA, m) {
-  m.impl("_quantile_activation_forward", activation_forward_entry<forward>);
+  m.impl("_quantile_activation_forward", activation_entry<forward, bool>);
   m.impl("_quantile_activation_backward", backward);
   m.impl("quantiles", exact_quantiles);
 }

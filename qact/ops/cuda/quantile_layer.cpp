@@ -8,19 +8,27 @@
 #include "qact/ops/cuda/operands.h"
 #include "qact/ops/operands.h"
 #include "qact/ops/quantile_layer_impl.h"
+#include "qact/ops/reshaped_layer.h"
 
 namespace qact::ops {
 namespace {
 
+bool scope_is_batch(const core::Scope& scope) {
+  return scope.image_channels == 0 && scope.images == 0;
+}
+
 LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
                     bool need_density) {
+  if (!scope_is_batch(options.scope)) {
+    return forward_by_reshaping(x, affine, options, need_density);
+  }
   core::LayerForward call;
   call.quantile = check_layer(x, affine, options);
   check_computed("quantile_layer", x);
   const c10::cuda::CUDAGuard guard(x.device());
   const FlatTensor in = flatten_readable(x);
   const CudaResult y(x, in);
-  LayerOperands operands(x, affine, need_density, options.track);
+  LayerOperands operands(x, affine, options, need_density);
   call.eps = options.eps;
   call.shape = in.shape;
   call.x = in.view;
@@ -32,28 +40,27 @@ LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerO
 }
 
 std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
-                                            const at::Tensor& level, const at::Tensor& density,
-                                            const at::Tensor& stats, const MaybeTensor& weight_in,
-                                            const MaybeTensor& weight_out, double eps,
-                                            int64_t levels) {
-  check_layer_backward(grad_y, x, level, density, stats, weight_in, weight_out, eps, levels);
+                                            const LayerKept& kept, const LayerAffine& affine,
+                                            const LayerOptions& options) {
+  if (!scope_is_batch(options.scope))
+    return backward_by_reshaping(grad_y, x, kept, affine, options);
+  core::LayerBackward call;
+  call.quantile = check_layer_backward(grad_y, x, kept, affine, options);
   check_computed("quantile_layer_backward", x);
   const c10::cuda::CUDAGuard guard(x.device());
   const FlatTensor in = flatten_readable(x), grad = flatten_alike(grad_y, in);
   const CudaResult grad_x(x, in);
-  const LayerSaved saved(level, density, stats, weight_in, weight_out);
-  at::Tensor affine = empty_beside(x, {4, x.size(1)}, at::kFloat);
-  core::LayerBackward call;
-  call.levels = static_cast<int>(levels);
-  call.eps = eps;
+  const LayerSaved saved(kept, affine);
+  at::Tensor gradients = empty_beside(x, {4, x.size(1)}, at::kFloat);
+  call.eps = options.eps;
   call.shape = in.shape;
   call.grad_y = grad.view;
   call.x = in.view;
   saved.fill(call);
   call.grad_x = grad_x.view();
   const CudaStream on = cuda_stream(x, core::cuda::layer_backward_scratch(call));
-  core::cuda::layer_backward(call, affine.data_ptr<float>(), on.stream);
-  return {grad_x.take(), affine};
+  core::cuda::layer_backward(call, gradients.data_ptr<float>(), on.stream);
+  return {grad_x.take(), gradients};
 }
 
 // Under autocast the layer runs in autocast's type; its statistics stay in float32.
@@ -69,7 +76,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> autocast(const at::Tensor& x,
 
 TORCH_LIBRARY_IMPL(qact, CUDA, m) {
   m.impl("_quantile_layer_forward", layer_forward_entry<forward>);
-  m.impl("_quantile_layer_backward", backward);
+  m.impl("_quantile_layer_backward", layer_backward_entry<backward>);
 }
 
 TORCH_LIBRARY_IMPL(qact, AutocastCUDA, m) { m.impl("quantile_layer", layer_entry<autocast>); }

@@ -1,0 +1,124 @@
+// The fused layer in every scope, and the same by reshaping, which devices without kernels for
+// other scopes than the batch's take.
+#include "qact/ops/reshaped_layer.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/ops/cases.h"
+
+namespace qact::tests {
+namespace {
+
+struct Vectors {
+  torch::Tensor weight_in, bias_in, weight_out, bias_out;
+
+  explicit Vectors(int64_t channels) {
+    const auto vector = [&](double first, double step) {
+      return (first + step * torch::arange(channels)).to(torch::kDouble).requires_grad_();
+    };
+    weight_in = vector(1.25, -0.5), bias_in = vector(-0.3, 0.2);
+    weight_out = vector(0.75, 0.5), bias_out = vector(0.1, -0.4);
+  }
+  ops::LayerAffine affine() const { return {weight_in, bias_in, weight_out, bias_out}; }
+};
+
+double off(const torch::Tensor& a, const torch::Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+const std::vector<core::Scope>& scopes() {
+  static const std::vector<core::Scope> table = {{2, 0}, {5, 0}, {0, 2}, {2, 3}, {1, 100}};
+  return table;
+}
+
+// Contexts taken apart with torch's own operators and put together again.
+torch::Tensor plain(const torch::Tensor& x, const Vectors& v, const core::Scope& scope) {
+  std::vector<torch::Tensor> channels;
+  for (int64_t c = 0; c < x.size(1); ++c) {
+    const int64_t images = c < scope.image_channels ? 1 : scope.images_of(x.size(0));
+    std::vector<torch::Tensor> contexts;
+    for (const torch::Tensor& own : x.narrow(1, c, 1).split(images)) {
+      contexts.push_back(std::get<0>(ops::quantile_layer(
+          own.contiguous(), {v.weight_in.narrow(0, c, 1), v.bias_in.narrow(0, c, 1),
+                             v.weight_out.narrow(0, c, 1), v.bias_out.narrow(0, c, 1)})));
+    }
+    channels.push_back(torch::cat(contexts));
+  }
+  return torch::cat(channels, 1);
+}
+
+TEST(Scope, IsThatOfEveryContextApart) {
+  torch::manual_seed(1);
+  for (const auto& shape : {std::vector<int64_t>{7, 5, 4, 3}, {4, 5, 17, 19}, {3, 5, 9}}) {
+    const torch::Tensor values = torch::randn(shape, torch::kDouble) * 2 + 1;
+    const torch::Tensor grad = torch::randn(shape, torch::kDouble);
+    for (const core::Scope& scope : scopes()) {
+      for (const Layout& layout : layouts()) {
+        const torch::Tensor x = layout.of(values).detach().requires_grad_();
+        const torch::Tensor same = values.clone().requires_grad_();
+        const Vectors found(5), expected(5);
+        const torch::Tensor y =
+            std::get<0>(ops::quantile_layer(x, found.affine(), {.scope = scope}));
+        const torch::Tensor one_by_one = plain(same, expected, scope);
+        EXPECT_EQ(y.strides(), torch::empty_like(x).strides());
+        y.backward(grad), one_by_one.backward(grad);
+        const std::string what = describe(x, layout) + " " + std::to_string(scope.image_channels) +
+                                 " " + std::to_string(scope.images);
+        EXPECT_LE(off(y, one_by_one), 1e-12) << what;
+        EXPECT_LE(off(x.grad(), same.grad()), 1e-9) << what;
+        EXPECT_LE(off(found.weight_in.grad(), expected.weight_in.grad()), 1e-9) << what;
+        EXPECT_LE(off(found.bias_in.grad(), expected.bias_in.grad()), 1e-9) << what;
+        EXPECT_LE(off(found.weight_out.grad(), expected.weight_out.grad()), 1e-9) << what;
+        EXPECT_LE(off(found.bias_out.grad(), expected.bias_out.grad()), 1e-9) << what;
+      }
+    }
+  }
+}
+
+TEST(Scope, IsTheSameByReshaping) {
+  torch::manual_seed(2);
+  const torch::NoGradGuard no_grad;
+  const Vectors v(5);
+  for (const auto type : {torch::kDouble, torch::kFloat, torch::kBFloat16}) {
+    const torch::Tensor values = (torch::randn({7, 5, 6, 9}, torch::kDouble) * 2 + 1).to(type);
+    const torch::Tensor grad = torch::randn({7, 5, 6, 9}, torch::kDouble).to(type);
+    for (const core::Scope& scope : scopes()) {
+      for (const Layout& layout : layouts()) {
+        const torch::Tensor x = layout.of(values), grad_y = layout.of(grad);
+        const ops::LayerOptions options{.track = true, .scope = scope};
+        const auto direct = ops::quantile_layer_forward(x, v.affine(), options, true);
+        const auto reshaped = ops::forward_by_reshaping(x, v.affine(), options, true);
+        const std::string what = describe(x, layout) + " " + std::to_string(scope.image_channels) +
+                                 " " + std::to_string(scope.images);
+        EXPECT_EQ(reshaped.y.strides(), direct.y.strides()) << what;
+        EXPECT_TRUE(torch::equal(reshaped.y, direct.y)) << what;
+        EXPECT_TRUE(torch::equal(reshaped.level, direct.level)) << what;
+        EXPECT_TRUE(torch::equal(reshaped.context, direct.context)) << what;
+        EXPECT_TRUE(torch::allclose(reshaped.stats.narrow(1, 0, 4), direct.stats.narrow(1, 0, 4)));
+        const auto [grad_x, affine] = ops::quantile_layer_backward(
+            grad_y, x, {direct.level, direct.density, direct.stats}, v.affine(), options);
+        const auto [other_x, other_affine] = ops::backward_by_reshaping(
+            grad_y, x, {reshaped.level, reshaped.density, reshaped.stats}, v.affine(), options);
+        EXPECT_EQ(other_x.strides(), grad_x.strides()) << what;
+        EXPECT_TRUE(torch::equal(other_x, grad_x)) << what;
+        EXPECT_LE(off(other_affine, affine), type == torch::kDouble ? 1e-12 : 1e-5) << what;
+      }
+    }
+  }
+}
+
+// The kept bytes of a value: its level at most, where x is kept; never more for any scope.
+TEST(Scope, KeepsNothingForContextsThatAreComputedAgain) {
+  const torch::Tensor x = torch::randn({4, 6, 8, 8});
+  const auto half = ops::quantile_layer_forward(x, {}, {.scope = {3, 0}}, true);
+  EXPECT_EQ(half.level.sizes(), (std::vector<int64_t>{3, 256}));
+  EXPECT_EQ(half.stats.size(0), 3);
+  const auto image = ops::quantile_layer_forward(x, {}, {.track = true, .scope = {6, 0}}, true);
+  EXPECT_EQ(image.level.numel() + image.density.numel() + image.stats.numel(), 0);
+  EXPECT_EQ(image.context.numel(), 0);
+  const auto group = ops::quantile_layer_forward(x, {}, {.scope = {0, 2}}, true);
+  EXPECT_EQ(group.level.numel() + group.density.numel(), 0);
+}
+
+}  // namespace
+}  // namespace qact::tests
