@@ -7,19 +7,20 @@
 namespace qact::bench {
 namespace {
 
-// What the forward pass leaves for the backward pass. BatchNorm2d + ReLU keep the input
-// and the output.
+// What the forward pass leaves for the backward pass. BatchNorm2d + ReLU keep the input and the
+// output.
 void count_saved(const torch::Tensor& x, Report& report) {
-  const auto [y, level, density, stats, context] =
-      ops::quantile_layer_forward(x, {}, {}, /*need_density=*/true);
+  const ops::Keep keep = ops::keep_for(x.device());
+  const auto [y, code, table, stats, context] = ops::quantile_layer_forward(x, {}, {}, keep);
   const double elements = static_cast<double>(x.numel());
-  const double tables = static_cast<double>(density.nbytes() + stats.nbytes());
+  const double tables = static_cast<double>(table.nbytes() + stats.nbytes()) / elements;
+  const double codes = static_cast<double>(code.nbytes()) / elements;
+  const double input = ops::kept_sizes(keep, x, {}).x ? x.element_size() : 0;
   char line[160];
   std::snprintf(line, sizeof line,
-                "         saved for backward: %.2f bytes per element (input %zu, level %zu, "
+                "         saved for backward: %.2f bytes per element (input %.0f, codes %.0f, "
                 "tables %.2f); peer %.2f",
-                static_cast<double>(x.nbytes() + level.nbytes()) / elements + tables / elements,
-                x.element_size(), level.element_size(), tables / elements,
+                input + codes + tables, input, codes, tables,
                 2.0 * static_cast<double>(x.element_size()));
   report.say(line);
 }

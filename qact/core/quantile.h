@@ -72,38 +72,40 @@ void activation_forward(const ActivationForward& call, const Execution& executio
 // computed in it: 3.4e38), or whose variance is beyond double (float64: deviations of 1e154). On
 // CUDA, gradients need deviations below 1e18.
 //
+// What the backward pass needs is kept in `code` and `table`, and what lies in them is the device's
+// own affair. The CPU keeps codes and tables (codes.h) of contexts that are long enough for them,
+// and computes the others again from x. kept_contexts (contexts.h) says how much room both take.
+//
 // `rows` below are the channels that are not ranked in their image. Where scope.images is given,
-// stats are the means of both norms' statistics over the contexts, weighted by their images, the
-// context is the sum of all, and levels and densities are not kept: the backward pass computes
-// what it needs of these contexts, and of those of single images, again.
+// stats are the means of both norms' statistics over the contexts, weighted by their images, and
+// the context is the sum of all.
 struct LayerForward {
   Quantile quantile;
   double eps = 1e-5;
   Scope scope;
   Shape shape;
   View x;
-  View y;                    // optional: none where only what is kept is wanted
-  uint8_t* level = nullptr;  // [rows][batch * spatial], for the backward pass
+  View y;  // optional: none where only what is kept is wanted
   ChannelVector weight_in, bias_in, weight_out, bias_out;
-  int32_t* density = nullptr;  // [rows][kDensityNodes], for the backward pass; optional
+  uint8_t* code = nullptr;
+  int32_t* table = nullptr;    // optional: for the backward pass
   double* stats = nullptr;     // [rows][kLayerStats]
   int64_t* context = nullptr;  // [rows][kContextBins], the batch's own; optional
 };
 void layer_forward(const LayerForward& call, const Execution& execution);
 
-// The density f is kept by value, at nodes that cover the channel's range; what a node
-// holds is the device's own affair.
-inline constexpr int kDensityNodes = 256;
-
-// What the forward pass leaves per channel. Variances are biased; the outer norm's
-// are those of the activation, level / levels. The density's node for x is
-// (x - mean_in) * density_scale + density_offset, kept within [0, density_last], and its
-// values come in density_unit.
+// What the forward pass leaves per channel. Variances are biased; the outer norm's are those of the
+// activation, level / levels.
+//
+// CUDA keeps levels for codes, and the density f by value: its node for x is
+// (x - mean_in) * density_scale + density_offset, kept within [0, density_last], and its values
+// come in density_unit.
 struct LayerStats {
   double mean_in, var_in, mean_out, var_out;
   double density_scale, density_offset, density_last, density_unit;
 };
 inline constexpr int kLayerStats = sizeof(LayerStats) / sizeof(double);
+inline constexpr int kDensityNodes = 256;
 
 struct LayerBackward {
   Quantile quantile;
@@ -111,11 +113,11 @@ struct LayerBackward {
   Scope scope;
   Shape shape;
   View grad_y;
-  View x;
-  const uint8_t* level = nullptr;
+  View x;  // on the CPU: needed where a context was not kept
   ChannelVector weight_in, bias_in, weight_out;
-  const int32_t* density = nullptr;
-  const double* stats = nullptr;
+  const uint8_t* code = nullptr;
+  const int32_t* table = nullptr;
+  const double* stats = nullptr;  // on CUDA
   View grad_x;
   double* grad_affine = nullptr;  // [channels][4]: weight_in, bias_in, weight_out, bias_out
 };

@@ -10,6 +10,11 @@ namespace qact::core {
 
 enum class DType { f32, f64, bf16, f16 };
 
+// In bytes.
+inline int64_t size_of(DType dtype) {
+  return dtype == DType::f64 ? 8 : dtype == DType::f32 ? 4 : 2;
+}
+
 // A tensor of any number of dimensions, seen as batch x channels x spatial. The
 // context of a channel is all of its batch * spatial values.
 struct Shape {
@@ -33,10 +38,9 @@ struct View {
   // The same from that image and that channel on.
   View from(int64_t image, int64_t channel) const {
     View out = *this;
-    const int64_t size = dtype == DType::f64 ? 8 : dtype == DType::f32 ? 4 : 2;
     if (data) {
-      out.data =
-          static_cast<char*>(data) + size * (image * batch_stride + channel * channel_stride);
+      out.data = static_cast<char*>(data) +
+                 size_of(dtype) * (image * batch_stride + channel * channel_stride);
     }
     return out;
   }

@@ -14,32 +14,33 @@ namespace qact::ops {
 // The fused layer's vectors, and what its forward pass leaves beside y.
 struct LayerOperands {
   FlatVector weight_in, bias_in, weight_out, bias_out;
-  at::Tensor level, density, stats, context;
+  at::Tensor code, table, stats, context;
+  at::Tensor scratch;  // for codes that nobody keeps
 
   LayerOperands(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
-                bool need_density)
+                Keep keep)
       : weight_in(flatten_vector(affine.weight_in)),
         bias_in(flatten_vector(affine.bias_in)),
         weight_out(flatten_vector(affine.weight_out)),
         bias_out(flatten_vector(affine.bias_out)) {
+    const KeptSizes kept = kept_sizes(keep, x, options.scope);
+    const auto size = [](const c10::SymInt& n) { return n.expect_int(); };
+    code = empty_beside(x, {size(kept.code_rows), size(kept.code_columns)}, at::kByte);
+    table = empty_beside(x, {size(kept.table_rows), size(kept.table_columns)}, at::kInt);
+    if (keep == Keep::nothing) scratch = empty_beside(x, {x.numel()}, at::kByte);
     const int64_t rows = x.size(1) - options.scope.image_channels;
-    const bool keeps = options.scope.images == 0;
-    const auto table = [&](bool wanted, int64_t columns, at::ScalarType type) {
-      return wanted ? empty_beside(x, {rows, columns}, type) : empty_beside(x, {0}, type);
-    };
-    level = table(keeps, x.numel() / x.size(1), at::kByte);
-    stats = table(true, core::kLayerStats, at::kDouble);
-    density = table(keeps && need_density, core::kDensityNodes, at::kInt);
-    context = table(options.track, core::kContextBins, at::kLong);
+    stats = empty_beside(x, {rows, core::kLayerStats}, at::kDouble);
+    context = options.track ? empty_beside(x, {rows, core::kContextBins}, at::kLong)
+                            : empty_beside(x, {0}, at::kLong);
   }
 
   void fill(core::LayerForward& call) {
-    call.level = level.data_ptr<uint8_t>();
     call.weight_in = weight_in.vector;
     call.bias_in = bias_in.vector;
     call.weight_out = weight_out.vector;
     call.bias_out = bias_out.vector;
-    call.density = density.numel() > 0 ? density.data_ptr<int32_t>() : nullptr;
+    call.code = (scratch.defined() ? scratch : code).data_ptr<uint8_t>();
+    call.table = table.numel() > 0 ? table.data_ptr<int32_t>() : nullptr;
     call.stats = stats.data_ptr<double>();
     call.context = context.numel() > 0 ? context.data_ptr<int64_t>() : nullptr;
   }
@@ -47,22 +48,24 @@ struct LayerOperands {
 
 // What the fused layer's backward pass was handed by its forward pass.
 struct LayerSaved {
-  LayerKept kept;
+  at::Tensor code, table, stats;
   FlatVector weight_in, bias_in, weight_out;
 
-  LayerSaved(const LayerKept& of, const LayerAffine& affine)
-      : kept{of.level.contiguous(), of.density.contiguous(), of.stats.contiguous()},
+  LayerSaved(const LayerKept& kept, const LayerAffine& affine)
+      : code(kept.code.contiguous()),
+        table(kept.table.contiguous()),
+        stats(kept.stats.contiguous()),
         weight_in(flatten_vector(affine.weight_in)),
         bias_in(flatten_vector(affine.bias_in)),
         weight_out(flatten_vector(affine.weight_out)) {}
 
   void fill(core::LayerBackward& call) const {
-    call.level = kept.level.const_data_ptr<uint8_t>();
     call.weight_in = weight_in.vector;
     call.bias_in = bias_in.vector;
     call.weight_out = weight_out.vector;
-    call.density = kept.density.const_data_ptr<int32_t>();
-    call.stats = kept.stats.const_data_ptr<double>();
+    call.code = code.const_data_ptr<uint8_t>();
+    call.table = table.const_data_ptr<int32_t>();
+    call.stats = stats.const_data_ptr<double>();
   }
 };
 

@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "qact/core/context.h"
+#include "qact/core/contexts.h"
 #include "qact/ops/dispatch.h"
 #include "qact/ops/flatten.h"
 #include "qact/ops/quantile_layer_impl.h"
@@ -20,11 +21,11 @@ using LayerSchema = std::tuple<at::Tensor, at::Tensor, at::Tensor>(
 using LayerForwardSchema = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>(
     const at::Tensor&, const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
     const MaybeTensor&, double, int64_t, double, double, double, std::string_view, bool, int64_t,
-    int64_t, bool);
+    int64_t, std::string_view);
 using LayerBackwardSchema = std::tuple<at::Tensor, at::Tensor>(
-    const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+    const at::Tensor&, const MaybeTensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
     const MaybeTensor&, const MaybeTensor&, const MaybeTensor&, double, int64_t, double, double,
-    double, std::string_view, int64_t, int64_t);
+    double, std::string_view, int64_t, int64_t, std::string_view);
 
 }  // namespace
 
@@ -39,26 +40,59 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> quantile_layer(const at::Tensor& 
 }
 
 LayerResult quantile_layer_forward(const at::Tensor& x, const LayerAffine& affine,
-                                   const LayerOptions& options, bool need_density) {
+                                   const LayerOptions& options, Keep keep) {
   static const auto op = registered<LayerForwardSchema>("qact::_quantile_layer_forward");
   const QuantileOptions& q = options.quantile;
-  auto [y, level, density, stats, context] =
+  auto [y, code, table, stats, context] =
       op.call(x, affine.weight_in, affine.bias_in, affine.weight_out, affine.bias_out, options.eps,
               q.levels, q.bound, q.positive_share, q.bandwidth, q.algorithm, options.track,
-              options.scope.image_channels, options.scope.images, need_density);
-  return {std::move(y), std::move(level), std::move(density), std::move(stats), std::move(context)};
+              options.scope.image_channels, options.scope.images, name(keep));
+  return {std::move(y), std::move(code), std::move(table), std::move(stats), std::move(context)};
 }
 
 std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(const at::Tensor& grad_y,
-                                                           const at::Tensor& x,
                                                            const LayerKept& kept,
                                                            const LayerAffine& affine,
                                                            const LayerOptions& options) {
   static const auto op = registered<LayerBackwardSchema>("qact::_quantile_layer_backward");
   const QuantileOptions& q = options.quantile;
-  return op.call(grad_y, x, kept.level, kept.density, kept.stats, affine.weight_in, affine.bias_in,
-                 affine.weight_out, options.eps, q.levels, q.bound, q.positive_share, q.bandwidth,
-                 q.algorithm, options.scope.image_channels, options.scope.images);
+  return op.call(grad_y, kept.x, kept.code, kept.table, kept.stats, affine.weight_in,
+                 affine.bias_in, affine.weight_out, options.eps, q.levels, q.bound,
+                 q.positive_share, q.bandwidth, q.algorithm, options.scope.image_channels,
+                 options.scope.images, name(kept.as));
+}
+
+Keep keep_for(const at::Device& device) { return device.is_cpu() ? Keep::codes : Keep::levels; }
+
+const char* name(Keep keep) {
+  return keep == Keep::codes ? "codes" : keep == Keep::levels ? "levels" : "nothing";
+}
+
+Keep parse_keep(std::string_view text) {
+  for (const Keep keep : {Keep::nothing, Keep::codes, Keep::levels}) {
+    if (text == name(keep)) return keep;
+  }
+  TORCH_CHECK(false, "[quantile_layer] expected keep to be nothing, codes or levels, got '", text,
+              "'");
+}
+
+void check_keep(const char* op, Keep found, const at::Device& device) {
+  TORCH_CHECK(found == Keep::nothing || found == keep_for(device), "[", op,
+              "] expected keep to be ", name(keep_for(device)), " on ", device.type(), ", got ",
+              name(found));
+}
+
+KeptSizes kept_sizes(Keep keep, const at::Tensor& x, const core::Scope& scope) {
+  const c10::SymInt batch = x.sym_size(0), channels = x.sym_size(1);
+  const c10::SymInt values = x.sym_numel() / channels;
+  if (keep == Keep::codes) {
+    const auto kept = core::kept_contexts<c10::SymInt>(scope, batch, channels, values / batch,
+                                                       static_cast<int64_t>(x.element_size()));
+    return {kept.code_channels, values, kept.tables, core::kCodeTableWords, !kept.all};
+  }
+  const bool any = keep == Keep::levels && (scope.images == 0 || batch <= scope.images);
+  const c10::SymInt rows = any ? channels - scope.image_channels : c10::SymInt(0);
+  return {rows, values, rows, core::kDensityNodes, /*x=*/true};
 }
 
 namespace {
@@ -66,39 +100,38 @@ namespace {
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_without_gradient(const at::Tensor& x,
                                                                       const LayerAffine& affine,
                                                                       const LayerOptions& options) {
-  LayerResult out = quantile_layer_forward(x, affine, options, /*need_density=*/false);
+  LayerResult out = quantile_layer_forward(x, affine, options, Keep::nothing);
   return {std::move(out.y), std::move(out.stats), std::move(out.context)};
 }
 
 LayerResult forward_meta(const at::Tensor& x, const LayerAffine& affine,
-                         const LayerOptions& options, bool need_density) {
+                         const LayerOptions& options, Keep keep) {
   check_layer(x, affine, options);
-  const c10::SymInt rows = x.sym_size(1) - options.scope.image_channels;
-  const c10::SymInt per_channel = x.sym_numel() / x.sym_size(1);
-  const bool keeps = options.scope.images == 0;
-  const auto table = [&](bool wanted, const c10::SymInt& columns, at::ScalarType type) {
-    const auto as = x.options().dtype(type);
-    return wanted ? at::empty_symint({rows, columns}, as) : at::empty({0}, as);
+  const KeptSizes kept = kept_sizes(keep, x, options.scope);
+  const auto table = [&](const c10::SymInt& rows, const c10::SymInt& columns, at::ScalarType type) {
+    return at::empty_symint({rows, columns}, x.options().dtype(type));
   };
-  return {at::empty_like(x), table(keeps, per_channel, at::kByte),
-          table(keeps && need_density, core::kDensityNodes, at::kInt),
-          table(true, core::kLayerStats, at::kDouble),
-          table(options.track, core::kContextBins, at::kLong)};
+  const c10::SymInt rows = x.sym_size(1) - options.scope.image_channels;
+  return {at::empty_like(x), table(kept.code_rows, kept.code_columns, at::kByte),
+          table(kept.table_rows, kept.table_columns, at::kInt),
+          table(rows, core::kLayerStats, at::kDouble),
+          options.track ? table(rows, core::kContextBins, at::kLong)
+                        : at::empty({0}, x.options().dtype(at::kLong))};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_meta(const at::Tensor& x,
                                                           const LayerAffine& affine,
                                                           const LayerOptions& options) {
-  LayerResult out = forward_meta(x, affine, options, /*need_density=*/false);
+  LayerResult out = forward_meta(x, affine, options, Keep::nothing);
   return {std::move(out.y), std::move(out.stats), std::move(out.context)};
 }
 
-std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor& grad_y, const at::Tensor& x,
-                                                 const LayerKept& kept, const LayerAffine& affine,
+std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor& grad_y, const LayerKept& kept,
+                                                 const LayerAffine& affine,
                                                  const LayerOptions& options) {
-  check_layer_backward(grad_y, x, kept, affine, options);
-  return {at::empty_like(x),
-          at::empty_symint({4, x.sym_size(1)}, x.options().dtype(table_type(x)))};
+  check_layer_backward(grad_y, kept, affine, options);
+  return {at::empty_like(kept.x ? *kept.x : grad_y),
+          at::empty_symint({4, grad_y.sym_size(1)}, grad_y.options().dtype(table_type(grad_y)))};
 }
 
 // The scope fits x, and every context has more than one value, so that it has a variance.
@@ -134,26 +167,24 @@ core::Quantile check_layer(const at::Tensor& x, const LayerAffine& affine,
   return check_quantile(kOp, options.quantile, kMostLayerLevels);
 }
 
-core::Quantile check_layer_backward(const at::Tensor& grad_y, const at::Tensor& x,
-                                    const LayerKept& kept, const LayerAffine& affine,
-                                    const LayerOptions& options) {
+core::Quantile check_layer_backward(const at::Tensor& grad_y, const LayerKept& kept,
+                                    const LayerAffine& affine, const LayerOptions& options) {
   constexpr const char* kOp = "quantile_layer_backward";
-  const Named as = {"x", x};
-  check_statistics(kOp, x);
-  check_scope(kOp, x, options.scope);
+  const Named as = {"grad_y", grad_y};
+  check_statistics(kOp, grad_y);
+  check_scope(kOp, grad_y, options.scope);
   check_positive(kOp, "eps", options.eps);
-  const c10::SymInt rows = x.sym_size(1) - options.scope.image_channels;
-  check_like(kOp, {"grad_y", grad_y}, as);
-  check_device(kOp, {"level", kept.level}, as);
-  check_device(kOp, {"density", kept.density}, as);
-  if (options.scope.images == 0) {
-    check_table(kOp, {"level", kept.level}, at::kByte, rows, x.sym_numel() / x.sym_size(1), as);
-    check_table(kOp, {"density", kept.density}, at::kInt, rows, core::kDensityNodes, as);
-  }
-  check_table(kOp, {"stats", kept.stats}, at::kDouble, rows, core::kLayerStats, as);
-  check_channels(kOp, "weight_in", affine.weight_in, x);
-  check_channels(kOp, "bias_in", affine.bias_in, x);
-  check_channels(kOp, "weight_out", affine.weight_out, x);
+  if (kept.x) check_like(kOp, {"x", *kept.x}, as);
+  const KeptSizes sizes = kept_sizes(kept.as, grad_y, options.scope);
+  check_table(kOp, {"code", kept.code}, at::kByte, sizes.code_rows, sizes.code_columns, as);
+  check_table(kOp, {"table", kept.table}, at::kInt, sizes.table_rows, sizes.table_columns, as);
+  TORCH_CHECK(kept.x || !sizes.x, "[", kOp, "] expected x, which ", name(kept.as), " of ",
+              describe(grad_y), " do not replace, got none");
+  check_table(kOp, {"stats", kept.stats}, at::kDouble,
+              grad_y.sym_size(1) - options.scope.image_channels, core::kLayerStats, as);
+  check_channels(kOp, "weight_in", affine.weight_in, grad_y);
+  check_channels(kOp, "bias_in", affine.bias_in, grad_y);
+  check_channels(kOp, "weight_out", affine.weight_out, grad_y);
   return check_quantile(kOp, options.quantile, kMostLayerLevels);
 }
 
@@ -169,13 +200,13 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
       "Tensor? weight_out, Tensor? bias_out, float eps, int levels, float bound, float "
       "positive_share, "
       "float bandwidth, str algorithm, bool track, int image_channels, int context_images, "
-      "bool need_density) "
-      "-> (Tensor y, Tensor level, Tensor density, Tensor stats, Tensor context)");
+      "str keep) "
+      "-> (Tensor y, Tensor code, Tensor table, Tensor stats, Tensor context)");
   m.def(
-      "_quantile_layer_backward(Tensor grad_y, Tensor x, Tensor level, Tensor density, "
+      "_quantile_layer_backward(Tensor grad_y, Tensor? x, Tensor code, Tensor table, "
       "Tensor stats, Tensor? weight_in, Tensor? bias_in, Tensor? weight_out, float eps, "
       "int levels, float bound, float positive_share, float bandwidth, str algorithm, "
-      "int image_channels, int context_images) "
+      "int image_channels, int context_images, str keep) "
       "-> (Tensor grad_x, Tensor grad_affine)");
 }
 

@@ -7,26 +7,44 @@
 
 namespace qact::ops {
 
+// What a device's backward pass works from, beside the output's gradient:
+//   codes   a byte per value and a table per context, of contexts that are long enough for one; x,
+//           where some are not (core/contexts.h)
+//   levels  a byte per value, a table of the density per channel, x and stats. Contexts other than
+//           the batch's are computed again
+enum class Keep { nothing, codes, levels };
+// Of that device, which a traced tensor names, too.
+Keep keep_for(const at::Device& device);
+const char* name(Keep keep);
+Keep parse_keep(std::string_view name);
+
+// The sizes of both. Nothing is kept of no rows.
+struct KeptSizes {
+  c10::SymInt code_rows, code_columns, table_rows, table_columns;
+  bool x;  // whether that is needed, too
+};
+KeptSizes kept_sizes(Keep keep, const at::Tensor& x, const core::Scope& scope);
+
 // The forward pass with all that the backward pass needs of it.
 struct LayerResult {
   at::Tensor y;
-  at::Tensor level;    // a byte per value, (rows, B * spatial), in the device's own order
-  at::Tensor density;  // (rows, 256) int32; (0) unless it is needed
+  at::Tensor code;   // bytes, in the device's own order
+  at::Tensor table;  // int32
   at::Tensor stats, context;
 };
 LayerResult quantile_layer_forward(const at::Tensor& x, const LayerAffine& affine,
-                                   const LayerOptions& options, bool need_density);
+                                   const LayerOptions& options, Keep keep);
 
-// What the backward pass is handed of the forward pass. Level and density have no rows where
-// contexts are some images of the batch: those are computed again.
+// What the backward pass is handed of the forward pass.
 struct LayerKept {
-  at::Tensor level, density, stats;
+  Keep as;
+  MaybeTensor x;
+  at::Tensor code, table, stats;
 };
 
-// (grad_x, grad_affine); grad_affine is (4, C), float or double as tables are: weight_in, bias_in,
-// weight_out, bias_out.
+// (grad_x, grad_affine), grad_x laid out as x, or as grad_y where there is no x; grad_affine is
+// (4, C), float or double as tables are: weight_in, bias_in, weight_out, bias_out.
 std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(const at::Tensor& grad_y,
-                                                           const at::Tensor& x,
                                                            const LayerKept& kept,
                                                            const LayerAffine& affine,
                                                            const LayerOptions& options);
@@ -34,9 +52,10 @@ std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(const at::Tensor& gra
 // What every device checks first; the levels of the fused layer fit a byte.
 core::Quantile check_layer(const at::Tensor& x, const LayerAffine& affine,
                            const LayerOptions& options);
-core::Quantile check_layer_backward(const at::Tensor& grad_y, const at::Tensor& x,
-                                    const LayerKept& kept, const LayerAffine& affine,
-                                    const LayerOptions& options);
+core::Quantile check_layer_backward(const at::Tensor& grad_y, const LayerKept& kept,
+                                    const LayerAffine& affine, const LayerOptions& options);
+// A device that keeps otherwise refuses.
+void check_keep(const char* op, Keep found, const at::Device& device);
 
 // Kernels take the affine parameters and the options as structs, the dispatcher hands over the
 // schema's arguments one by one: m.impl(name, layer_entry<kernel>).
@@ -57,24 +76,24 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> layer_for
     const at::Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
     const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
     double bound, double positive_share, double bandwidth, std::string_view algorithm, bool track,
-    int64_t image_channels, int64_t context_images, bool need_density) {
-  auto [y, level, density, stats, context] =
+    int64_t image_channels, int64_t context_images, std::string_view keep) {
+  auto [y, code, table, stats, context] =
       kernel(x, LayerAffine{weight_in, bias_in, weight_out, bias_out},
              LayerOptions{{levels, bound, positive_share, bandwidth, algorithm},
                           eps,
                           track,
                           {image_channels, context_images}},
-             need_density);
-  return {std::move(y), std::move(level), std::move(density), std::move(stats), std::move(context)};
+             parse_keep(keep));
+  return {std::move(y), std::move(code), std::move(table), std::move(stats), std::move(context)};
 }
 template <auto kernel>
-auto layer_backward_entry(const at::Tensor& grad_y, const at::Tensor& x, const at::Tensor& level,
-                          const at::Tensor& density, const at::Tensor& stats,
+auto layer_backward_entry(const at::Tensor& grad_y, const MaybeTensor& x, const at::Tensor& code,
+                          const at::Tensor& table, const at::Tensor& stats,
                           const MaybeTensor& weight_in, const MaybeTensor& bias_in,
                           const MaybeTensor& weight_out, double eps, int64_t levels, double bound,
                           double positive_share, double bandwidth, std::string_view algorithm,
-                          int64_t image_channels, int64_t context_images) {
-  return kernel(grad_y, x, LayerKept{level, density, stats},
+                          int64_t image_channels, int64_t context_images, std::string_view keep) {
+  return kernel(grad_y, LayerKept{parse_keep(keep), x, code, table, stats},
                 LayerAffine{weight_in, bias_in, weight_out, {}},
                 LayerOptions{{levels, bound, positive_share, bandwidth, algorithm},
                              eps,

@@ -30,6 +30,11 @@ at::Tensor as_channels(const at::Tensor& x) {
   return x.contiguous().view(shape);
 }
 
+// 0: the whole batch.
+int64_t images_of(const core::Scope& scope, int64_t batch) {
+  return scope.images < batch ? scope.images : 0;
+}
+
 LayerOptions in_batch(LayerOptions options, bool track) {
   options.scope = {};
   options.track = track;
@@ -48,49 +53,49 @@ void for_each_group(const at::Tensor& x, int64_t images,
 std::tuple<at::Tensor, at::Tensor> backward_again(const at::Tensor& grad_y, const at::Tensor& x,
                                                   const LayerAffine& affine,
                                                   const LayerOptions& options) {
-  const LayerResult forward = quantile_layer_forward(x, affine, options, /*need_density=*/true);
-  return quantile_layer_backward(grad_y, x, {forward.level, forward.density, forward.stats}, affine,
-                                 options);
+  const LayerResult forward = quantile_layer_forward(x, affine, options, keep_for(x.device()));
+  return quantile_layer_backward(
+      grad_y, {keep_for(x.device()), x, forward.code, forward.table, forward.stats}, affine,
+      options);
 }
 
 }  // namespace
 
 LayerResult forward_by_reshaping(const at::Tensor& x, const LayerAffine& affine,
-                                 const LayerOptions& options, bool need_density) {
+                                 const LayerOptions& options, Keep keep) {
   check_layer(x, affine, options);
-  const int64_t batch = x.size(0), images = options.scope.images;
+  const int64_t batch = x.size(0), images = images_of(options.scope, batch);
   const int64_t image_channels = options.scope.image_channels, rows = x.size(1) - image_channels;
   at::Tensor y = at::empty_like(x);
   if (image_channels > 0) {
     at::Tensor out = y.narrow(1, 0, image_channels);
     out.copy_(quantile_layer_forward(as_channels(x.narrow(1, 0, image_channels)),
                                      channels_of(affine, 0, image_channels, batch),
-                                     in_batch(options, false), /*need_density=*/false)
+                                     in_batch(options, false), Keep::nothing)
                   .y.view(out.sizes()));
   }
-  const auto table = [&](bool wanted, int64_t columns, at::ScalarType type) {
-    const auto as = x.options().dtype(type);
-    return wanted ? at::zeros({rows, columns}, as) : at::empty({0}, as);
+  const auto table = [&](int64_t of, int64_t columns, at::ScalarType type) {
+    return at::zeros({of, columns}, x.options().dtype(type));
   };
-  const int64_t values = x.numel() / x.size(1);
-  LayerResult result{y, table(images == 0, values, at::kByte),
-                     table(images == 0 && need_density, core::kDensityNodes, at::kInt),
-                     table(true, core::kLayerStats, at::kDouble),
-                     table(options.track, core::kContextBins, at::kLong)};
+  LayerResult result{y, table(0, x.numel() / x.size(1), at::kByte),
+                     table(0, core::kDensityNodes, at::kInt),
+                     table(rows, core::kLayerStats, at::kDouble),
+                     options.track ? table(rows, core::kContextBins, at::kLong)
+                                   : at::empty({0}, x.options().dtype(at::kLong))};
   if (rows == 0) return result;
   const at::Tensor others = x.narrow(1, image_channels, rows);
   at::Tensor out = y.narrow(1, image_channels, rows);
   const LayerAffine own = channels_of(affine, image_channels, rows, 1);
   const LayerOptions batch_options = in_batch(options, options.track);
   if (images == 0) {
-    LayerResult of = quantile_layer_forward(others, own, batch_options, need_density);
+    LayerResult of = quantile_layer_forward(others, own, batch_options, keep);
     out.copy_(of.y);
     of.y = y;
     return of;
   }
   for_each_group(x, images, [&](int64_t first, int64_t count) {
-    const LayerResult of = quantile_layer_forward(others.narrow(0, first, count), own,
-                                                  batch_options, /*need_density=*/false);
+    const LayerResult of =
+        quantile_layer_forward(others.narrow(0, first, count), own, batch_options, Keep::nothing);
     out.narrow(0, first, count).copy_(of.y);
     result.stats.add_(of.stats, static_cast<double>(count) / static_cast<double>(batch));
     if (options.track) result.context.add_(of.context);
@@ -99,11 +104,12 @@ LayerResult forward_by_reshaping(const at::Tensor& x, const LayerAffine& affine,
 }
 
 std::tuple<at::Tensor, at::Tensor> backward_by_reshaping(const at::Tensor& grad_y,
-                                                         const at::Tensor& x, const LayerKept& kept,
+                                                         const LayerKept& kept,
                                                          const LayerAffine& affine,
                                                          const LayerOptions& options) {
-  check_layer_backward(grad_y, x, kept, affine, options);
-  const int64_t batch = x.size(0), images = options.scope.images;
+  check_layer_backward(grad_y, kept, affine, options);
+  const at::Tensor& x = *kept.x;
+  const int64_t batch = x.size(0), images = images_of(options.scope, batch);
   const int64_t image_channels = options.scope.image_channels, rows = x.size(1) - image_channels;
   at::Tensor grad_x = at::empty_like(x);
   at::Tensor gradients = at::zeros({4, x.size(1)}, x.options().dtype(table_type(x)));
@@ -125,8 +131,8 @@ std::tuple<at::Tensor, at::Tensor> backward_by_reshaping(const at::Tensor& grad_
   at::Tensor out_affine = gradients.narrow(1, image_channels, rows);
   const LayerAffine own = channels_of(affine, image_channels, rows, 1);
   if (images == 0) {
-    const auto [of_x, of_affine] =
-        quantile_layer_backward(grad_others, others, kept, own, batch_options);
+    const auto [of_x, of_affine] = quantile_layer_backward(
+        grad_others, {kept.as, others, kept.code, kept.table, kept.stats}, own, batch_options);
     out.copy_(of_x), out_affine.copy_(of_affine);
     return {grad_x, gradients};
   }

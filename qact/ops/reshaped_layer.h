@@ -10,10 +10,10 @@
 namespace qact::ops {
 
 LayerResult forward_by_reshaping(const at::Tensor& x, const LayerAffine& affine,
-                                 const LayerOptions& options, bool need_density);
+                                 const LayerOptions& options, Keep keep);
 
 std::tuple<at::Tensor, at::Tensor> backward_by_reshaping(const at::Tensor& grad_y,
-                                                         const at::Tensor& x, const LayerKept& kept,
+                                                         const LayerKept& kept,
                                                          const LayerAffine& affine,
                                                          const LayerOptions& options);
 

@@ -14,8 +14,6 @@ namespace {
 
 constexpr unsigned char kGuard = 0xa5;
 
-size_t size_of(DType dtype) { return dtype == DType::f64 ? 8 : (dtype == DType::f32 ? 4 : 2); }
-
 template <class Stored>
 double load(const unsigned char* at) {
   Stored value;

@@ -100,7 +100,9 @@ struct Sizes {
 
 void expect_affine(const LayerCase& given, const LayerFound& found, const LayerGradient& oracle,
                    const Sizes& sizes, bool few) {
-  const double rounding = tolerance::sum(given.dtype), density = tolerance::density_sum(few);
+  const double rounding = tolerance::sum(given.dtype);
+  const double density = tolerance::density_sum(given.kept, few);
+  const double apart = tolerance::apart(given.kept, given.dtype);
   const auto expect = [&](const char* what, double value, double expected, double allowed) {
     EXPECT_NEAR(value, expected, allowed + tolerance::stored(given.affine) * std::abs(expected))
         << what;
@@ -108,16 +110,16 @@ void expect_affine(const LayerCase& given, const LayerFound& found, const LayerG
   expect("bias_out", found.bias_out, oracle.bias_out, rounding * sizes.bias_out);
   expect("weight_out", found.weight_out, oracle.weight_out, rounding * sizes.weight_out);
   expect("bias_in", found.bias_in, oracle.bias_in,
-         density * sizes.bias_in + 2 * rounding * sizes.apart_bias_in);
+         density * sizes.bias_in + apart * sizes.apart_bias_in);
   expect("weight_in", found.weight_in, oracle.weight_in,
-         density * sizes.weight_in + 2 * rounding * sizes.apart_weight_in);
+         density * sizes.weight_in + apart * sizes.apart_weight_in);
 }
 
 // Each value for itself, and all together.
 void expect_grad_x(const LayerCase& given, const LayerFound& found, const LayerGradient& oracle,
                    const Sizes& sizes, bool few) {
-  const double density = tolerance::density(given.exact, few);
-  const double rounding = 2 * tolerance::sum(given.dtype) * sizes.inner * sizes.highest;
+  const double density = tolerance::density(given.kept, given.exact, few);
+  const double apart = tolerance::apart(given.kept, given.dtype) * sizes.inner * sizes.highest;
   double squares = 0, worst = 0;
   for (size_t i = 0; i < given.x.size(); ++i) {
     const double stored =
@@ -127,9 +129,10 @@ void expect_grad_x(const LayerCase& given, const LayerFound& found, const LayerG
     worst = std::max(worst, off);
   }
   EXPECT_LE(std::sqrt(squares),
-            density * sizes.grad_x + rounding * std::sqrt(static_cast<double>(given.x.size())))
+            density * sizes.grad_x + apart * std::sqrt(static_cast<double>(given.x.size())))
       << "grad_x";
-  EXPECT_LE(worst, density * sizes.inner * sizes.highest + rounding) << "grad_x, one value";
+  EXPECT_LE(worst, tolerance::one_value(given.kept) * density * sizes.inner * sizes.highest + apart)
+      << "grad_x, one value";
 }
 
 }  // namespace

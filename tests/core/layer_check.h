@@ -8,6 +8,7 @@
 
 #include "qact/core/reference.h"
 #include "qact/core/view.h"
+#include "tests/core/tolerance.h"
 
 namespace qact::core::testing {
 
@@ -17,6 +18,7 @@ struct LayerCase {
   DType dtype;
   bool exact;
   DType affine = DType::f64;  // of the gradients of weights and biases
+  tolerance::Kept kept = tolerance::Kept::codes;
 };
 
 // What a layer made of it.

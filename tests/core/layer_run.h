@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "qact/core/context.h"
+#include "qact/core/contexts.h"
+#include "qact/core/cpu/scope.h"
 #include "qact/core/quantile.h"
 #include "qact/core/reference.h"
 #include "tests/core/cases.h"
@@ -40,8 +42,8 @@ struct Affines {
 
 struct LayerRun {
   Tensor y, grad_x;
-  std::vector<uint8_t> level;
-  std::vector<int32_t> density;
+  std::vector<uint8_t> code, level;
+  std::vector<int32_t> table;
   std::vector<double> stats;
   std::vector<int64_t> context;
   std::vector<double> grad_affine;
@@ -51,8 +53,10 @@ struct LayerRun {
            const Scope& scope = {})
       : y(x.shape(), x.view().dtype, layout), grad_x(x.shape(), x.view().dtype, layout) {
     const Shape& shape = x.shape();
-    level.resize(shape.channels * shape.context_size());
-    density.resize(shape.channels * kDensityNodes);
+    const auto kept =
+        kept_contexts(scope, shape.batch, shape.channels, shape.spatial, size_of(x.view().dtype));
+    code.resize(kept.code_channels * shape.context_size());
+    table.resize(kept.tables * kCodeTableWords);
     stats.resize(shape.channels * kLayerStats);
     context.resize(shape.channels * kContextBins);
     grad_affine.resize(shape.channels * 4);
@@ -63,28 +67,28 @@ struct LayerRun {
     forward.shape = shape;
     forward.x = x.view();
     forward.y = y.view();
-    forward.level = level.data();
     forward.weight_in = {affines.weight_in.data()};
     forward.bias_in = {affines.bias_in.data()};
     forward.weight_out = {affines.weight_out.data()};
     forward.bias_out = {affines.bias_out.data()};
-    forward.density = density.data();
+    forward.code = code.data();
+    forward.table = table.data();
     forward.stats = stats.data();
     forward.context = context.data();
     layer_forward(forward, execution);
+    find_levels(forward, execution);
     LayerBackward backward;
     backward.quantile = quantile;
     backward.scope = scope;
     backward.eps = eps;
     backward.shape = shape;
     backward.grad_y = grad_y.view();
-    backward.x = x.view();
-    backward.level = level.data();
+    if (!kept.all) backward.x = x.view();
     backward.weight_in = forward.weight_in;
     backward.bias_in = forward.bias_in;
     backward.weight_out = forward.weight_out;
-    backward.density = density.data();
-    backward.stats = stats.data();
+    backward.code = code.data();
+    backward.table = table.data();
     backward.grad_x = grad_x.view();
     backward.grad_affine = grad_affine.data();
     layer_backward(backward, execution);
@@ -104,6 +108,27 @@ struct LayerRun {
   }
 
   bool operator==(const LayerRun& other) const = default;
+
+ private:
+  // Whatever is kept: those of the whole batch's contexts.
+  void find_levels(LayerForward call, const Execution& execution) {
+    const Shape& shape = call.shape;
+    std::vector<int32_t> tables(shape.channels * kCodeTableWords);
+    std::vector<double> unused(shape.channels * kLayerStats);
+    level.resize(shape.channels * shape.context_size());
+    call.scope = {};
+    call.y = {};
+    call.code = level.data();
+    call.table = tables.data();
+    call.stats = unused.data();
+    call.context = nullptr;
+    cpu::layer_forward_whole(call, execution);
+    for (int64_t c = 0; c < shape.channels; ++c) {
+      const auto* of = reinterpret_cast<const CodeTable*>(tables.data() + c * kCodeTableWords);
+      uint8_t* codes = level.data() + c * shape.context_size();
+      for (int64_t i = 0; i < shape.context_size(); ++i) codes[i] = of->level[codes[i]];
+    }
+  }
 };
 
 }  // namespace qact::core::testing

@@ -153,7 +153,6 @@ TEST(Scope, KeepsWhatTheBatchKeepsOfTheOtherChannels) {
     for (int b = 0; b < kContextBins; ++b) {
       EXPECT_EQ(run.context[row * kContextBins + b], all.context[(row + 2) * kContextBins + b]);
     }
-    EXPECT_EQ(run.levels_of(row), all.levels_of(row + 2));
   }
 }
 
@@ -172,7 +171,7 @@ TEST(Scope, GroupsLeaveMeanStatisticsAndTheSumOfTheirContexts) {
     for (size_t i = 0; i < context.size(); ++i) context[i] += alone.context[kContextBins + i];
   }
   for (size_t i = 0; i < stats.size(); ++i) {
-    if (i % kLayerStats < 4) EXPECT_DOUBLE_EQ(run.stats[i], stats[i]) << i;  // both norms'
+    EXPECT_DOUBLE_EQ(run.stats[i], stats[i]) << i;
   }
   EXPECT_TRUE(std::equal(context.begin(), context.end(), run.context.begin()));
 }

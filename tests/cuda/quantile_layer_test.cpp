@@ -26,10 +26,10 @@ struct LayerRun {
     const ops::LayerAffine vectors{w1, b1, w2, b2};
     const ops::LayerOptions options{
         .quantile = {.levels = levels, .algorithm = algorithm}, .track = true, .scope = scope};
-    const auto out = ops::quantile_layer_forward(x, vectors, options, /*need_density=*/true);
-    y = out.y, level = out.level, density = out.density, stats = out.stats, context = out.context;
-    std::tie(grad_x, affine) =
-        ops::quantile_layer_backward(grad, x, {level, density, stats}, vectors, options);
+    const auto out = ops::quantile_layer_forward(x, vectors, options, ops::Keep::levels);
+    y = out.y, level = out.code, density = out.table, stats = out.stats, context = out.context;
+    std::tie(grad_x, affine) = ops::quantile_layer_backward(
+        grad, {ops::Keep::levels, x, level, density, stats}, vectors, options);
   }
 };
 

@@ -57,8 +57,17 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
   const torch::Tensor context = ops::context_build(x);
   // The first channel is ranked in its image, where that has more than one value.
   const int64_t image = shape.size() > 2 ? 1 : 0;
-  const auto [y, level, density, stats, others] =
-      ops::quantile_layer_forward(x, {}, {.scope = {image, 0}}, /*need_density=*/true);
+  const auto forward = ops::quantile_layer_forward(x, {}, {.scope = {image, 0}}, ops::Keep::codes);
+  // A device that keeps levels gets bytes of that size.
+  const ops::Keep keep = ops::keep_for(device);
+  const ops::KeptSizes sizes = ops::kept_sizes(keep, x, {image, 0});
+  const auto kept = [&](const torch::Tensor& own, const c10::SymInt& rows,
+                        const c10::SymInt& columns) {
+    if (keep == ops::Keep::codes) return own;
+    return torch::zeros({rows.expect_int(), columns.expect_int()}, own.options());
+  };
+  const torch::Tensor code = kept(forward.code, sizes.code_rows, sizes.code_columns);
+  const torch::Tensor table = kept(forward.table, sizes.table_rows, sizes.table_columns);
   const auto [tracked_y, all_stats, batch] = ops::quantile_layer(x, {}, {.track = true});
   const torch::Tensor batches = torch::zeros({}, torch::kLong);
   std::vector<OperatorCall> calls = {
@@ -76,12 +85,13 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
       {"_quantile_layer_forward",
        "quantile_layer",
        "x",
-       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, image, 0, true}},
+       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, image, 0,
+        ops::name(keep)}},
       {"_quantile_layer_backward",
        "quantile_layer_backward",
-       "x",
-       {x, x, level, density, stats, v[0], v[1], v[2], 1e-5, 100, 100.0, 0.5, 0.5, "auto", image,
-        0}},
+       "grad_y",
+       {x, x, code, table, forward.stats, v[0], v[1], v[2], 1e-5, 100, 100.0, 0.5, 0.5, "auto",
+        image, 0, ops::name(keep)}},
       {"quantile_apply", "", "x", {x, quantiles, v[0], v[1], v[2], v[3], 0.5, true}},
       {"_quantile_apply_backward",
        "quantile_apply_backward",

@@ -107,32 +107,43 @@ TEST(Errors, QuantileLayer) {
 }
 
 TEST(Errors, QuantileLayerBackward) {
-  const torch::Tensor x = torch::randn({4, 3});
-  const auto [y, level, density, stats, context] =
-      ops::quantile_layer_forward(x, {}, {}, /*need_density=*/true);
-  const auto backward = [&](const torch::Tensor& grad, const torch::Tensor& some_level,
-                            const torch::Tensor& some_density, const torch::Tensor& some_stats) {
-    return message_of([&] {
-      ops::quantile_layer_backward(grad, x, {some_level, some_density, some_stats}, {}, {});
-    });
+  const torch::Tensor x = torch::randn({4, 3, 20, 20});
+  const auto forward = ops::quantile_layer_forward(x, {}, {}, ops::Keep::codes);
+  const ops::LayerKept kept{ops::Keep::codes, {}, forward.code, forward.table, forward.stats};
+  const auto backward = [&](const auto& spoil, const ops::LayerAffine& affine = {}) {
+    ops::LayerKept spoiled = kept;
+    torch::Tensor grad = x;
+    spoil(spoiled, grad);
+    return message_of([&] { ops::quantile_layer_backward(grad, spoiled, affine, {}); });
   };
+  using Kept = ops::LayerKept;
   const std::string op = "[quantile_layer_backward] expected ";
-  EXPECT_EQ(backward(x, level, density, stats), "");
-  EXPECT_EQ(backward(x.to(torch::kDouble), level, density, stats),
-            op + "grad_y to be float32 of shape (4,3), got float64 of shape (4,3)");
-  EXPECT_EQ(backward(x, level.to(torch::kInt), density, stats),
-            op + "level to be uint8 of shape (3,4), got int32 of shape (3,4)");
-  EXPECT_EQ(backward(x, level, torch::zeros({0}), stats),
-            op + "density to be " + ops::describe(density) + ", got float32 of shape (0)");
-  EXPECT_EQ(
-      backward(x, level, density, stats.narrow(0, 0, 2)),
-      op + "stats to be " + ops::describe(stats) + ", got " + ops::describe(stats.narrow(0, 0, 2)));
-  EXPECT_EQ(message_of([&, level = level, density = density, stats = stats] {
-              ops::quantile_layer_backward(x, x, {level, density, stats},
-                                           {.weight_in = torch::ones({2})}, {});
+  EXPECT_EQ(backward([](Kept&, torch::Tensor&) {}), "");
+  EXPECT_EQ(backward([&](Kept& some, torch::Tensor&) { some.x = x.to(torch::kDouble); }),
+            op + "x to be float32 of shape (4,3,20,20), got float64 of shape (4,3,20,20)");
+  EXPECT_EQ(backward([](Kept& some, torch::Tensor&) { some.code = some.code.to(torch::kInt); }),
+            op + "code to be uint8 of shape (3,1600), got int32 of shape (3,1600)");
+  EXPECT_EQ(backward([](Kept& some, torch::Tensor&) { some.table = torch::zeros({0}); }),
+            op + "table to be " + ops::describe(kept.table) + ", got float32 of shape (0)");
+  EXPECT_EQ(backward([](Kept& some, torch::Tensor&) { some.stats = some.stats.narrow(0, 0, 2); }),
+            op + "stats to be " + ops::describe(kept.stats) + ", got float64 of shape (2,8)");
+  EXPECT_EQ(backward([](Kept& some, torch::Tensor& grad) {
+              grad = grad.slice(3, 0, 5).slice(2, 0, 5);
+              some.code = some.code.slice(0, 0, 0).slice(1, 0, 100);
+              some.table = some.table.slice(0, 0, 0);
             }),
+            op + "x, which codes of float32 of shape (4,3,5,5) do not replace, got none");
+  EXPECT_EQ(backward([](Kept&, torch::Tensor&) {}, {.weight_in = torch::ones({2})}),
             op + "weight_in to be a floating tensor of shape (3), one number per channel, got "
                  "float32 of shape (2)");
+  const auto levels = ops::kept_sizes(ops::Keep::levels, x, {});
+  EXPECT_EQ(backward([&](Kept& some, torch::Tensor&) {
+              some.as = ops::Keep::levels;
+              some.x = x;
+              some.table = torch::zeros(
+                  {levels.table_rows.expect_int(), levels.table_columns.expect_int()}, torch::kInt);
+            }),
+            op + "keep to be codes on cpu, got levels");
 }
 
 TEST(Errors, Contexts) {

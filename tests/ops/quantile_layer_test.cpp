@@ -131,13 +131,36 @@ TEST(QuantileLayerOp, WithoutAffineItIsTheSameAsOnesAndZeros) {
   EXPECT_TRUE(torch::equal(plain, std::get<0>(ops::quantile_layer(x, {ones, zeros, ones, zeros}))));
 }
 
-TEST(QuantileLayerOp, SavesFiveBytesPerElementAndASmallTable) {
+TEST(QuantileLayerOp, SavesOneBytePerElementAndASmallTable) {
   const torch::Tensor x = torch::randn({64, 4, 16, 16});
-  const auto [y, level, density, stats, context] =
-      ops::quantile_layer_forward(x, {}, {}, /*need_density=*/true);
-  EXPECT_EQ(x.nbytes() + level.nbytes(), 5 * static_cast<size_t>(x.numel()));
-  EXPECT_LE((density.nbytes() + stats.nbytes()) / x.size(1), 1152u);
+  const auto [y, code, table, stats, context] =
+      ops::quantile_layer_forward(x, {}, {}, ops::Keep::codes);
+  EXPECT_EQ(code.nbytes(), static_cast<size_t>(x.numel()));
+  EXPECT_LE((table.nbytes() + stats.nbytes()) / x.size(1), 2048u);
   EXPECT_EQ(context.numel(), 0);
+  EXPECT_FALSE(ops::kept_sizes(ops::Keep::codes, x, {}).x);
+}
+
+// Never more than x and one byte a value, in any scope and type.
+TEST(QuantileLayerOp, SavesNoMoreThanItsInputAndOneBytePerElement) {
+  for (const auto type : {torch::kDouble, torch::kFloat, torch::kBFloat16}) {
+    for (const auto& shape : {std::vector<int64_t>{128, 3, 1, 1},
+                              {4, 3, 16, 16},
+                              {4, 3, 15, 31},
+                              {2, 3, 32, 32},
+                              {300, 3, 1, 2},
+                              {9, 3, 10, 11}}) {
+      const torch::Tensor x = torch::randn(shape).to(type);
+      for (const core::Scope& scope : {core::Scope{}, {1, 0}, {3, 0}, {0, 2}, {1, 3}}) {
+        if (shape[2] * shape[3] == 1 && (scope.image_channels > 0 || scope.images > 0)) continue;
+        const auto sizes = ops::kept_sizes(ops::Keep::codes, x, scope);
+        const auto kept = ops::quantile_layer_forward(x, {}, {.scope = scope}, ops::Keep::codes);
+        const size_t bytes = kept.code.nbytes() + kept.table.nbytes() + (sizes.x ? x.nbytes() : 0);
+        EXPECT_LE(bytes, x.nbytes() + static_cast<size_t>(x.numel()))
+            << ops::describe(x) << " " << scope.image_channels << " " << scope.images;
+      }
+    }
+  }
 }
 
 TEST(QuantileLayerOp, ChangesNoBitWithTheNumberOfThreads) {

@@ -86,19 +86,19 @@ TEST(Scope, IsTheSameByReshaping) {
       for (const Layout& layout : layouts()) {
         const torch::Tensor x = layout.of(values), grad_y = layout.of(grad);
         const ops::LayerOptions options{.track = true, .scope = scope};
-        const auto direct = ops::quantile_layer_forward(x, v.affine(), options, true);
-        const auto reshaped = ops::forward_by_reshaping(x, v.affine(), options, true);
+        constexpr auto kKeep = ops::Keep::codes;
+        const auto direct = ops::quantile_layer_forward(x, v.affine(), options, kKeep);
+        const auto reshaped = ops::forward_by_reshaping(x, v.affine(), options, kKeep);
         const std::string what = describe(x, layout) + " " + std::to_string(scope.image_channels) +
                                  " " + std::to_string(scope.images);
         EXPECT_EQ(reshaped.y.strides(), direct.y.strides()) << what;
         EXPECT_TRUE(torch::equal(reshaped.y, direct.y)) << what;
-        EXPECT_TRUE(torch::equal(reshaped.level, direct.level)) << what;
         EXPECT_TRUE(torch::equal(reshaped.context, direct.context)) << what;
         EXPECT_TRUE(torch::allclose(reshaped.stats.narrow(1, 0, 4), direct.stats.narrow(1, 0, 4)));
         const auto [grad_x, affine] = ops::quantile_layer_backward(
-            grad_y, x, {direct.level, direct.density, direct.stats}, v.affine(), options);
+            grad_y, {kKeep, x, direct.code, direct.table, direct.stats}, v.affine(), options);
         const auto [other_x, other_affine] = ops::backward_by_reshaping(
-            grad_y, x, {reshaped.level, reshaped.density, reshaped.stats}, v.affine(), options);
+            grad_y, {kKeep, x, reshaped.code, reshaped.table, reshaped.stats}, v.affine(), options);
         EXPECT_EQ(other_x.strides(), grad_x.strides()) << what;
         EXPECT_TRUE(torch::equal(other_x, grad_x)) << what;
         EXPECT_LE(off(other_affine, affine), type == torch::kDouble ? 1e-12 : 1e-5) << what;
@@ -107,17 +107,21 @@ TEST(Scope, IsTheSameByReshaping) {
   }
 }
 
-// The kept bytes of a value: its level at most, where x is kept; never more for any scope.
-TEST(Scope, KeepsNothingForContextsThatAreComputedAgain) {
-  const torch::Tensor x = torch::randn({4, 6, 8, 8});
-  const auto half = ops::quantile_layer_forward(x, {}, {.scope = {3, 0}}, true);
-  EXPECT_EQ(half.level.sizes(), (std::vector<int64_t>{3, 256}));
-  EXPECT_EQ(half.stats.size(0), 3);
-  const auto image = ops::quantile_layer_forward(x, {}, {.track = true, .scope = {6, 0}}, true);
-  EXPECT_EQ(image.level.numel() + image.density.numel() + image.stats.numel(), 0);
-  EXPECT_EQ(image.context.numel(), 0);
-  const auto group = ops::quantile_layer_forward(x, {}, {.scope = {0, 2}}, true);
-  EXPECT_EQ(group.level.numel() + group.density.numel(), 0);
+TEST(Scope, KeepsCodesOfContextsThatAreLongEnough) {
+  const auto sizes = [](int64_t side, const core::Scope& scope) {
+    return ops::kept_sizes(ops::Keep::codes, torch::empty({4, 6, side, side}), scope);
+  };
+  const auto half = sizes(32, {3, 0});  // contexts of 1,024 and 4,096 values
+  EXPECT_EQ(half.code_rows, 6);
+  EXPECT_EQ(half.table_rows, 3 * 4 + 3);
+  EXPECT_FALSE(half.x);
+  const auto short_images = sizes(16, {3, 0});  // of 256 and 1,024
+  EXPECT_EQ(short_images.code_rows, 3);
+  EXPECT_EQ(short_images.table_rows, 3);
+  EXPECT_TRUE(short_images.x);
+  const auto groups = sizes(16, {0, 3});  // of 768, the last of 256
+  EXPECT_EQ(groups.table_rows, 6 * 2);
+  EXPECT_FALSE(groups.x);
 }
 
 }  // namespace

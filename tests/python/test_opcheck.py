@@ -15,7 +15,7 @@ def layer_saved(x):
     """What the fused layer's forward pass hands to its backward pass."""
     vectors = (None, None, None, None)
     out = qact._quantile_layer_forward(
-        x, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, 0, 0, True)
+        x, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, 0, 0, "codes")
     return out[1:4]
 
 
@@ -48,9 +48,9 @@ def cases():
         ("quantile_layer", (last, *grad_vectors), {"image_channels": 1, "context_images": 3}),
         ("quantile_layer", (crossed, None, None, *grad_vectors[2:]), {"levels": 255}),
         ("_quantile_layer_forward",
-         (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, 1, 0, True), {}),
+         (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, 1, 0, "codes"), {}),
         ("_quantile_layer_backward",
-         (x4, x4, *saved, *vectors[:3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", 0, 0), {}),
+         (x4, x4, *saved, *vectors[:3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", 0, 0, "codes"), {}),
         ("context_build", (x4,), {}),
         ("context_build", (x4, vectors[0], vectors[1]), {}),
         ("context_blend", (context, 10.0, context, 30.0), {}),

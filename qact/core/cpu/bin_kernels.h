@@ -1,8 +1,9 @@
-// Bins of values, and levels by bin; see TensorKernels in kernels.h. Included once per SIMD level.
+// Bins of values, and codes by bin; see TensorKernels in kernels.h. Included once per
+// SIMD level.
 #pragma once
 
+#include "qact/core/cpu/code_shuffles.h"
 #include "qact/core/cpu/kernels.h"
-#include "qact/core/cpu/level_shuffles.h"
 #include "qact/core/cpu/simd_tables.h"
 #include "qact/core/cpu/strip_kernels.h"
 #include "qact/core/mutant.h"
@@ -134,51 +135,22 @@ int64_t marked_places(const uint16_t* bin, int64_t n, const int32_t* marks, int3
   return found;
 }
 
-// Of at most kLongestStrip bytes.
-void add_levels(const uint8_t* level, int64_t n, LevelSums& sums) {
-  uint32_t sum = 0, square = 0;
-  int64_t i = 0;
-#if defined(__AVX512BW__)
-  __m512i eights{}, pairs{};  // sums of as many bytes, and of as many squares
-  for (; i + 64 <= n; i += 64) {
-    const __m512i k = _mm512_loadu_si512(level + i);
-    const __m512i even = _mm512_and_si512(k, _mm512_set1_epi16(0xff));
-    const __m512i odd = _mm512_srli_epi16(k, 8);
-    eights = _mm512_add_epi32(eights, _mm512_sad_epu8(k, _mm512_setzero_si512()));
-    pairs = _mm512_add_epi32(pairs, _mm512_madd_epi16(even, even));
-    pairs = _mm512_add_epi32(pairs, _mm512_madd_epi16(odd, odd));
-  }
-  alignas(64) uint32_t lanes[2][16];
-  _mm512_store_si512(lanes[0], eights);
-  _mm512_store_si512(lanes[1], pairs);
-  for (int l = 0; l < 16; ++l) sum += lanes[0][l], square += lanes[1][l];
-#endif
-  for (; i < n; ++i) {
-    const uint16_t k = level[i];
-    sum += k;
-    square += (uint16_t)(k * k);
-  }
-  sums.k += sum;
-  sums.square += square;
-}
-
 // One by one, which a gather does no faster.
-void level_bytes(const uint16_t* bin, int64_t n, const int32_t* levels, int32_t bins,
-                 uint8_t* level, LevelSums& sums, Ahead& shared_written) {
+void code_bytes(const uint16_t* bin, int64_t n, const int32_t* codes, int32_t bins, uint8_t* code,
+                Ahead& shared_written) {
   Ahead written = shared_written;
   int64_t i = 0;
 #if defined(__AVX512BW__)
-  if (LevelShuffles::pay(n, bins)) i = LevelShuffles(levels, bins).find(bin, n, level, written);
+  if (CodeShuffles::pay(n, bins)) i = CodeShuffles(codes, bins).find(bin, n, code, written);
 #else
   (void)bins;
 #endif
   for (; i + kPerLine <= n; i += kPerLine) {
     ask<true>(written);
-    uint8_t* to = level + i;
-    for_each_bin(bin + i, [&](int l, uint64_t b) { to[l] = (uint8_t)levels[b]; });
+    uint8_t* to = code + i;
+    for_each_bin(bin + i, [&](int l, uint64_t b) { to[l] = (uint8_t)codes[b]; });
   }
-  for (; i < n; ++i) level[i] = (uint8_t)levels[bin[i]];
-  add_levels(level, n, sums);
+  for (; i < n; ++i) code[i] = (uint8_t)codes[bin[i]];
   shared_written = written;
 }
 
@@ -199,23 +171,6 @@ void plain_bins(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t
     store_some(level + i, gather(levels, b), some);
     store_some(bin + i, b, some);
   }
-}
-
-template <class Real>
-void layer_output(const uint8_t* level, const RunBlock& runs, const OuterNorm<Real>* norms,
-                  Real* y) {
-  using I = IntVec<Real>;
-  constexpr int kN = kLanes<Real>;
-  for_each_run<true>(y, runs, [&](auto size, Real* run, int64_t strip, int64_t c) {
-    const OuterNorm<Real> norm = norms[c];
-    const uint8_t* from = level + strip;
-    int64_t i = 0;
-    for (; i + kN <= size; i += kN) {
-      store(run + i, to_real<Real>(load_bytes<I>(from + i)) * norm.scale + norm.shift);
-    }
-    for (; i < size - QACT_MUTANT("output_tail"); ++i)
-      run[i] = (Real)from[i] * norm.scale + norm.shift;
-  });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "qact/core/context.h"
 #include "qact/core/mutant.h"
@@ -93,11 +94,61 @@ DensityRange BinnedChannel<Real>::density_range(double bandwidth) const {
 }
 
 template <class Real>
-void BinnedChannel<Real>::pack_density(const TableKernels& tables, const Quantile& quantile,
-                                       const Norm& norm, int32_t* nodes, LayerStats& stats) {
+void BinnedChannel<Real>::find_codes(const TableKernels& tables, const CodeCells& cells,
+                                     double weight, double bias, CodeCounts& counts) {
+  const BinPlan<Real>& plan = bins.plan;
+  code_.assign(padded(plan.bins + 1), 0);
+  if (plan.bins > 1) {
+    const double stretch = std::abs(weight) / plan.z_width;
+    const CellEdges edges{static_cast<float>(cells.first()), static_cast<float>(cells.width()),
+                          static_cast<float>(stretch * CodeCells::scale()),
+                          static_cast<float>((bias - plan.z_first) / plan.z_width),
+                          cells.cells() - 1};
+    int32_t end[kCodes];
+    tables.cell_ends(edges, plan.bins, end);
+    for (int j = 0; j < edges.cells; ++j) ++code_[end[j]];
+  }
+  start_.resize(kCodes + 17);
+  const int32_t runs = tables.bin_codes(level_.data(), plan.bins, code_.data(), start_.data());
+  moment_.resize(plan.bins + 33);
+  tables.place_moments(bins.count.data(), plan.bins, moment_.data());
+  count_codes(runs, weight, bias, counts);
+}
+
+template <class Real>
+void BinnedChannel<Real>::count_codes(int32_t runs, double weight, double bias,
+                                      CodeCounts& counts) const {
+  constexpr int32_t kLongest = 1 << 18;  // times 16,384 bins: 2^32
+  const BinPlan<Real>& plan = bins.plan;
+  const double width = plan.z_width / weight, origin = (plan.centre(0) - bias) / weight;
+  for (int32_t r = 0; r < runs; ++r) {
+    const int32_t begin = start_[r], end = start_[r + 1];
+    const int64_t n = bins.before[end] - bins.before[begin];
+    // From the first bin of the code on, which 32 bits hold unless the channel is very long.
+    uint64_t moment = static_cast<uint32_t>(
+        moment_[end] - moment_[begin] - static_cast<uint32_t>(n) * static_cast<uint32_t>(begin));
+    if (bins.total() > kLongest) {
+      moment = 0;
+      for (int32_t b = begin; b < end; ++b) moment += uint64_t{bins.count[b]} * (b - begin);
+    }
+    counts.add(
+        code_[begin], level_[begin], n,
+        static_cast<double>(n) * (origin + begin * width) + static_cast<double>(moment) * width);
+  }
+  for (const Exception& value : exceptions_) {
+    const double xhat = origin + value.bin * width;
+    counts.add(code_[value.bin], level_[value.bin], -1, -xhat);
+    if (!QACT_MUTANT("codes_of_exceptions")) counts.add(code(value), value.level, 1, xhat);
+  }
+}
+
+template <class Real>
+void BinnedChannel<Real>::fill_table(const TableKernels& tables, const Quantile& quantile,
+                                     double weight, double bias, const CodeCounts& counts,
+                                     CodeTable& table) {
   const DensityRange range = density_range(quantile.bandwidth);
   estimate_density(tables, quantile, range.low, range.high);
-  cpu::pack_density(tables, density_, range, rule_, norm, nodes, stats);
+  counts.fill(tables, density_, range, rule_, weight, bias, bins.total(), table);
 }
 
 template <class Real>

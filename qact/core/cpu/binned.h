@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "qact/core/cpu/code_counts.h"
 #include "qact/core/cpu/density_grid.h"
-#include "qact/core/cpu/density_table.h"
+#include "qact/core/cpu/density_range.h"
 #include "qact/core/cpu/heavy_bins.h"
 #include "qact/core/cpu/histogram.h"
 #include "qact/core/levels.h"
@@ -38,12 +39,20 @@ class BinnedChannel {
   const int32_t* levels() const { return level_.data(); }
   const std::vector<Exception>& exceptions() const { return exceptions_; }
 
-  // The density of the weighted context: at the middle of every bin,
+  // The density of the weighted context at the middle of every bin.
   void density_by_bin(const TableKernels& tables, const Quantile& quantile);
   const std::vector<float>& bin_density() const { return bin_density_; }
-  // or as the fused layer keeps it.
-  void pack_density(const TableKernels& tables, const Quantile& quantile, const Norm& norm,
-                    int32_t* nodes, LayerStats& stats);
+
+  // The codes of bins and exceptions, and their counts; z = weight * xhat + bias.
+  void find_codes(const TableKernels& tables, const CodeCells& cells, double weight, double bias,
+                  CodeCounts& counts);
+  const int32_t* codes() const { return code_.data(); }
+  int32_t code(const Exception& value) const {
+    return code_[value.bin] - level_[value.bin] + value.level;
+  }
+  // The rest of a table with the density.
+  void fill_table(const TableKernels& tables, const Quantile& quantile, double weight, double bias,
+                  const CodeCounts& counts, CodeTable& table);
 
   // Writes the channel's kept context.
   void write_context(const TableKernels& tables, int64_t* context);
@@ -54,12 +63,14 @@ class BinnedChannel {
     return {kernels, tables, bins, rule_, quantile.bound};
   }
   bool settle_light_bins(const TableKernels& tables, const Quantile& quantile);
+  void count_codes(int32_t runs, double weight, double bias, CodeCounts& counts) const;
   DensityRange density_range(double bandwidth) const;
   void estimate_density(const TableKernels& tables, const Quantile& quantile, double low,
                         double high);
 
   LevelRule rule_{Quantile{}, 0, 0};
-  AlignedVector<int32_t> level_;
+  AlignedVector<int32_t> level_, code_, start_;
+  AlignedVector<uint32_t> moment_;
   HeavyBins<Real> heavy_;
   bool has_heavy_ = false;
   std::vector<Exception> exceptions_;

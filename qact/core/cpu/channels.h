@@ -177,14 +177,13 @@ void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<
   }
 }
 
-// visit(i, level) for the exceptions among a strip's values, i counted from its start.
+// visit(i, exception) for those among a strip's values, i counted from its start.
 template <class Visit>
 void for_each_exception(const std::vector<Exception>& all, int64_t start, int64_t size,
                         const Visit& visit) {
   auto at = std::lower_bound(all.begin(), all.end(), start,
                              [](const Exception& e, int64_t from) { return e.position < from; });
-  for (; at != all.end() && at->position < start + size; ++at)
-    visit(at->position - start, at->level);
+  for (; at != all.end() && at->position < start + size; ++at) visit(at->position - start, *at);
 }
 
 // Counts those of some channels that were given a plan with bins; `bins` starts with the first.

@@ -58,14 +58,6 @@ void DensityGrid::finish(const TableKernels& kernels) {
   density_[nodes_] = density_[nodes_ - 1];
 }
 
-void DensityGrid::sample(double step, int count, float* density) const {
-  if (step == 1) {
-    std::copy_n(density_.begin(), count, density);
-    return;
-  }
-  for (int i = 0; i < count; ++i) density[i] = at_node(i * step);
-}
-
 float DensityGrid::at_node(double position) const {
   const double t = std::clamp(position, 0.0, static_cast<double>(nodes_ - 1));
   const int node = static_cast<int>(t);

@@ -29,15 +29,14 @@ class DensityGrid {
   int nodes() const { return nodes_; }
   double first() const { return first_ * spacing_; }
   double spacing() const { return spacing_; }
+  // At the nodes, and once more at the last.
+  const float* density() const { return density_.data(); }
 
   // At a value that no other is near to.
   float lone(double weight) const {
     constexpr double kInverseSqrt2Pi = 0.3989422804014327;
     return static_cast<float>(weight * kInverseSqrt2Pi * inverse_spacing_ / kPerBandwidth);
   }
-
-  // At every step-th position from the first node on.
-  void sample(double step, int count, float* density) const;
 
   float at(double value) const { return at_node(value * inverse_spacing_ - first_); }
   // For any real position among the nodes; the ends' values beyond them.

@@ -24,7 +24,7 @@ const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, int32_t*
     const auto begin = thresholds_.begin() + heavy.thresholds_begin;
     const auto end = thresholds_.begin() + heavy.thresholds_end;
     const auto passed = std::upper_bound(begin, end, value.t) - begin;
-    exceptions_.push_back({value.position, heavy.base + static_cast<int32_t>(passed)});
+    exceptions_.push_back({value.position, heavy.bin, heavy.base + static_cast<int32_t>(passed)});
   }
   for (const HeavyBin& heavy : heavy_) marks_[heavy.bin] = -1;
   return exceptions_;

@@ -14,6 +14,7 @@ namespace qact::core::cpu {
 // A value whose bin does not tell its level.
 struct Exception {
   int64_t position;  // in the order of the strips
+  int32_t bin;
   int32_t level;
 };
 

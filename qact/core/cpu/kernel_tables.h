@@ -1,6 +1,7 @@
 // One SIMD level's tables, in the namespace QACT_SIMD_NAMESPACE. They are all that leaves
 // the translation unit: anything else compiled for its target stays inside.
 #include "qact/core/cpu/bin_kernels.h"
+#include "qact/core/cpu/code_kernels.h"
 #include "qact/core/cpu/grad_kernels.h"
 #include "qact/core/cpu/rank_kernels.h"
 #include "qact/core/cpu/strip_kernels.h"
@@ -10,17 +11,19 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>,      find_bins<Real>,
-    count_bins<Real>, plain_bins<Real>, layer_output<Real>, search<Real>,      apply<Real>,
-    ranks<Real>,      grad_sums<Real>,  grad_apply<Real>,   grad_output<Real>,
+    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>,     find_bins<Real>,
+    count_bins<Real>, plain_bins<Real>, layer_output<Real>, search<Real>,     apply<Real>,
+    ranks<Real>,      grad_sums<Real>,  grad_output<Real>,  grad_table<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;
 extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
-const TableKernels table_kernels = {marked_places, level_bytes, add_counts,     sum_counts,
-                                    bin_levels,    heavier,     cumulative_at,  cell_weights,
-                                    convolve,      pack_nodes,  context_counts, blend_short};
+const TableKernels table_kernels = {marked_places, code_bytes,    cell_ends,      bin_codes,
+                                    place_moments, code_inputs,   code_densities, level_sums,
+                                    density_sums,  add_code_sums, grad_means,     add_counts,
+                                    sum_counts,    bin_levels,    heavier,        cumulative_at,
+                                    cell_weights,  convolve,      context_counts, blend_short};
 
 }  // namespace qact::core::cpu::QACT_SIMD_NAMESPACE

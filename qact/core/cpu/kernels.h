@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "qact/core/bin_plan.h"
+#include "qact/core/codes.h"
 #include "qact/core/view.h"
 
 namespace qact::core::cpu {
@@ -58,57 +59,38 @@ struct Affine {
   Real shift = 0;
 };
 
-// y = level * scale + shift
-template <class Real>
-struct OuterNorm {
-  Real scale = 1;
-  Real shift = 0;
-};
-
 // Over a channel's values, k their levels: all that its outer norm needs.
 struct LevelSums {
   int64_t k = 0;
   int64_t square = 0;
-
-  void add(int64_t level) {
-    k += level;
-    square += level * level;
-  }
-  void remove(int64_t level) {
-    k -= level;
-    square -= level * level;
-  }
-  LevelSums& operator+=(const LevelSums& other) {
-    k += other.k;
-    square += other.square;
-    return *this;
-  }
 };
 
-// The density by value, as density_table.h packs it: the node of x lies at
-// (x - centre) * scale + offset, kept within [0, last].
+// What each code becomes: the fused layer's output,
 template <class Real>
-struct DensityLookup {
-  const int32_t* nodes = nullptr;
-  Real centre = 0;
-  Real scale = 0;
-  Real offset = 0;
-  Real last = 0;
+struct OutputTable {
+  Real scale, shift;
+  int16_t level[kCodes];
+  Real y[kCodes];  // level * scale + shift
+};
+// or its gradient, dx = dy * scale + shift. In float both are whole multiples of a unit, unless
+// that is 0.
+template <class Real>
+struct GradTable {
+  Real scale[kCodes], shift[kCodes];
+  int16_t scale_units[kCodes], shift_units[kCodes];
+  Real scale_unit, shift_unit;
 };
 
-// The sums over a channel that the fused layer's gradient needs; k is the level, f the
-// density in the table's unit, d = x - centre.
-enum GradSum { kDy, kDyK, kFDy, kFDyD, kF, kFK, kFD, kFKD, kGradSums };
-
-template <class Real>
-struct GradSums {
-  double lane[kGradSums][kLanes<Real>];
+// scale = f * by_f, shift = f * (plain + k * by_k) + input * by_input + rest
+struct GradLine {
+  double by_f, plain, by_k, by_input, rest;
 };
 
-// dx = f * (dy * dy_scale + k * k_scale + shift) + d * d_scale + d_shift, d = x - centre
-template <class Real>
-struct GradMap {
-  Real dy_scale, k_scale, shift, d_scale, d_shift, centre;
+// The sums of dy over the values of each code, in four tables in turn, so that equal neighbours do
+// not wait for each other.
+struct CodeSums {
+  static constexpr int kTables = 4;
+  double of[kTables][kCodes];
 };
 
 // What values become that are ranked by given quantiles. Both tables have kShortTable readable
@@ -140,8 +122,8 @@ struct TensorKernels {
   // level = levels[bin(x)]
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
                      int32_t* level, int32_t* bin);
-  // y from levels, channel by channel in strips, to runs of a tensor.
-  void (*layer_output)(const uint8_t* level, const RunBlock& runs, const OuterNorm<Real>* norms,
+  // y from codes, channel by channel in strips, to runs of a tensor.
+  void (*layer_output)(const uint8_t* code, const RunBlock& runs, const OutputTable<Real>* tables,
                        Real* y);
 
   // level = the number of thresholds <= z among `count` sorted ones, which are padded
@@ -153,18 +135,12 @@ struct TensorKernels {
   // rank[i] = the number of j with z[j] <= z[i]: quadratic, and the fastest for few.
   void (*ranks)(const Real* z, int32_t n, int32_t* rank);
 
-  // Leaves the densities in f, if there is one.
-  void (*grad_sums)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-                    const DensityLookup<Real>& density, GradSums<Real>& state, Real* f, Ahead& next,
-                    Ahead& written);
-  void (*grad_apply)(const Real* dy, const Real* x, const uint8_t* level, int64_t n,
-                     const DensityLookup<Real>& density, const GradMap<Real>& map, Real* dx,
-                     Ahead& next);
-  // The same from the densities of whole strips, to runs of a tensor; the strips of levels lie
-  // level_pitch apart. dx may be f.
-  void (*grad_output)(const Real* f, const Real* dy, const Real* x, const uint8_t* level,
-                      int64_t level_pitch, const RunBlock& runs, const GradMap<Real>* maps,
-                      Real* dx, Ahead next);
+  void (*grad_sums)(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums);
+  // dx from dy and codes, channel by channel in strips, to runs of a tensor; the strips of codes
+  // lie code_pitch apart.
+  void (*grad_output)(const Real* dy, const uint8_t* code, int64_t code_pitch, const RunBlock& runs,
+                      const GradTable<Real>* tables, Real* dx);
+  void (*grad_table)(const GradLine& line, const CodeTable& table, GradTable<Real>& map);
 };
 
 // min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b]))); heavier bins than the limit
@@ -177,6 +153,29 @@ struct BinLevels {
   int32_t limit = 0;
 };
 
+// The cells of CodeCells among bins: from u to bins by place = t(u) * scale + offset.
+struct CellEdges {
+  float first, width;
+  float scale, offset;
+  int32_t cells;
+};
+
+// The density at a code's input, in units: node = input * scale + offset, kept within [0, last];
+// the nodes have one more. Beyond the clips it is `below` or `above`.
+struct DensityNodes {
+  const float* density;
+  float scale, offset, last;
+  float clip_low, clip_high, below, above;
+};
+
+// Over a context: of the density f, k the level, in units of the input.
+struct DensitySums {
+  double f, f_k, f_input, f_k_input;
+};
+struct GradSums {
+  double dy, dy_k, f_dy, f_dy_input;
+};
+
 // Room for n entries of a table whose end the table kernels round up.
 inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 
@@ -187,9 +186,25 @@ struct TableKernels {
   // room for n.
   int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
                            int32_t* place);
-  // A strip's levels by bin, as bytes, and their sums.
-  void (*level_bytes)(const uint16_t* bin, int64_t n, const int32_t* levels, int32_t bins,
-                      uint8_t* level, LevelSums& sums, Ahead& written);
+  // A strip's codes by bin, as bytes.
+  void (*code_bytes)(const uint16_t* bin, int64_t n, const int32_t* codes, int32_t bins,
+                     uint8_t* code, Ahead& written);
+  // The bins at which cells end: the first whose middle is not below the end.
+  void (*cell_ends)(const CellEdges& edges, int32_t bins, int32_t* end);
+  // From the number of cells that begin at each bin to codes, and where each code starts. Returns
+  // how many there are; start has one more.
+  int32_t (*bin_codes)(const int32_t* level, int32_t bins, int32_t* code, int32_t* start);
+  // The sums of count * bin up to each bin, and of all, modulo 2^32; moment has room for 17 more.
+  void (*place_moments)(const uint32_t* count, int32_t bins, uint32_t* moment);
+  // The means of xhat by code in units; and the density there.
+  void (*code_inputs)(const int32_t* n, const double* sum, double unit, int16_t* input);
+  void (*code_densities)(const int16_t* input, const DensityNodes& nodes, float* density);
+  // Over n values of each code.
+  LevelSums (*level_sums)(const int32_t* n, const uint8_t* level);
+  void (*density_sums)(const int32_t* n, const CodeTable& table, DensitySums& sums);
+  // Adds all of `sums` to `total`, [kCodes]; and what the gradient needs of that.
+  void (*add_code_sums)(const CodeSums& sums, double* total);
+  void (*grad_means)(const double* total, const CodeTable& table, GradSums& sums);
   void (*add_counts)(uint32_t* count, const uint32_t* more, int32_t bins);
   int32_t (*sum_counts)(const uint32_t* count, int32_t bins);
   // Continues the exclusive prefix sums from before[0] to before[bins], and finds the level at
@@ -210,8 +225,6 @@ struct TableKernels {
   // out[i] = scale * sum_k taps[k] * in[i + k]
   void (*convolve)(const float* in, const float* taps, int32_t taps_count, float scale, float* out,
                    int32_t n);
-  // The nodes of density_table.h from `count` densities. Returns their unit.
-  float (*pack_nodes)(const float* density, int32_t count, int32_t* nodes);
   // A kept context from the cumulative counts at its bins' upper edges.
   void (*context_counts)(const int32_t* whole, const float* part, int64_t* context);
   // context_blend (context.h) where totals and ratios are short; false elsewhere.

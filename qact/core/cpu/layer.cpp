@@ -1,14 +1,14 @@
-// The fused layer's forward pass on CPU: moments, histogram, one small solve per channel, a
-// level byte per value, and the output from the levels once their moments are known.
-#include "qact/core/cpu/layer.h"
-
+// The fused layer's forward pass on CPU: moments, histogram, one small solve per channel, and a
+// code byte per value, from which the output follows.
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
+#include "qact/core/codes.h"
 #include "qact/core/context.h"
 #include "qact/core/cpu/channels.h"
+#include "qact/core/cpu/scope.h"
 #include "qact/core/exact.h"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
@@ -35,7 +35,7 @@ class Forward {
         y_(call.y, plan, kernels_),
         bins_(channels_at_once(plan)),
         channels_(channels_at_once(plan)),
-        norms_(plan.group) {}
+        outputs_(plan.group) {}
 
   void run(int64_t group) {
     const int64_t channels = plan_.channels_of(group), step = channels_at_once(plan_);
@@ -48,7 +48,7 @@ class Forward {
       for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
         y.store_runs(group, tile, [&](Real* to, RunBlock runs) {
           runs.pitch = plan_.shape.context_size();
-          kernels_.layer_output(level(group, 0, tile), runs, norms_.data(), to);
+          kernels_.layer_output(code(group, 0, tile), runs, outputs_.data(), to);
         });
       }
     };
@@ -60,8 +60,11 @@ class Forward {
   struct Channel {
     How how;
     Norm norm;
-    // If exact: the levels of all values, and the context they were ranked in.
-    std::vector<int32_t> level;
+    double weight, bias;  // z = weight * xhat + bias
+    double inverse;       // xhat = (x - mean) * inverse
+    CodeCounts counts;
+    // If exact: the codes of all values, and the context they were ranked in.
+    std::vector<int32_t> code;
     SortedContext<Real> context;
   };
 
@@ -72,21 +75,20 @@ class Forward {
     count_bins(kernels_, tables_, plan_, x_, group, range, bins_, execution_);
     solve_bins(kernels_, tables_, quantile_, plan_, x_, group, range, bins_);
     for (int64_t g = range.begin; g < range.end; ++g) {
-      if (channel_of(g).how == How::exact) rank_channel(group, g);
-    }
-    const int64_t channels = range.end - range.begin;
-    sums_.assign(plan_.blocks * channels, {});
-    const auto find = [&](int64_t block, const TileRange& tiles, Strips<Real>& x) {
-      for_each_tile(plan_, tiles, range, [&](int64_t tile, int64_t, int64_t g) {
-        find_levels(group, x, tile, g, sums_[block * channels + g - first_]);
-      });
-    };
-    for_each_block(plan_, execution_, find, x_);
-    for (int64_t g = range.begin; g < range.end; ++g) {
-      for (int64_t b = 1; b < plan_.blocks - QACT_MUTANT("level_sums_last_block"); ++b)
-        sums_[g - first_] += sums_[b * channels + g - first_];
+      Channel& channel = channel_of(g);
+      const CodeCells cells = cells_of(channel, summaries_[g]);
+      channel.counts.clear(cells.farthest());
+      if (channel.how == How::exact) rank_channel(group, g, cells);
+      if (channel.how == How::binned) {
+        bins_of(g).find_codes(tables_, cells, channel.weight, channel.bias, channel.counts);
+      }
       finish_channel(plan_.first_channel(group) + g, g);
     }
+    const auto write = [&](int64_t, const TileRange& tiles, Strips<Real>& x) {
+      for_each_tile(plan_, tiles, range,
+                    [&](int64_t tile, int64_t, int64_t g) { write_codes(group, x, tile, g); });
+    };
+    for_each_block(plan_, execution_, write, x_);
   }
 
   Channel& channel_of(int64_t g) { return channels_[g - first_]; }
@@ -101,15 +103,15 @@ class Forward {
     const int64_t c = plan_.first_channel(group) + g;
     const Summary<Real>& summary = summaries_[g];
     Channel& channel = channel_of(g);
-    channel.norm = {summary.mean,
-                    call_.weight_in.at(c, 1.0) /
-                        std::sqrt(summary.variance + (QACT_MUTANT("eps_in") ? 0 : call_.eps)),
-                    call_.bias_in.at(c, 0.0)};
+    channel.weight = call_.weight_in.at(c, 1.0);
+    channel.bias = call_.bias_in.at(c, 0.0);
+    channel.inverse = 1 / std::sqrt(summary.variance + (QACT_MUTANT("eps_in") ? 0 : call_.eps));
+    channel.norm = {summary.mean, channel.weight * channel.inverse, channel.bias};
     bins_of(g).bins.plan = {};
     if (!summary.finite() || !std::isfinite(channel.norm.scale) ||
         !std::isfinite(channel.norm.shift)) {
       channel.how = How::not_finite;
-    } else if (!quantile_.exact_for(summary.n) &&
+    } else if (!quantile_.exact_for(summary.n) && channel.norm.scale != 0 &&
                bins_of(g).bins.plan.make(summary, channel.norm, quantile_.bandwidth)) {
       channel.how = How::binned;
     } else {
@@ -118,26 +120,52 @@ class Forward {
     }
   }
 
-  void rank_channel(int64_t group, int64_t g) {
+  // In the order of z; of x, where z is the same for all.
+  CodeCells cells_of(const Channel& channel, const Summary<Real>& summary) const {
+    const double low = (static_cast<double>(summary.low) - summary.mean) * channel.inverse;
+    const double high = (static_cast<double>(summary.high) - summary.mean) * channel.inverse;
+    if (channel.weight < 0) return CodeCells(-high, -low, quantile_.levels);
+    return CodeCells(low, high, quantile_.levels);
+  }
+
+  void rank_channel(int64_t group, int64_t g, const CodeCells& cells) {
     Channel& channel = channel_of(g);
     const int64_t n = plan_.shape.context_size();
-    std::vector<Real>& z = channel.context.values;
-    z.resize(n);
-    const Affine<Real> map = affine(channel.norm);
-    for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
-      kernels_.affine(x_.load(group, tile, g), plan_.size(tile), map, z.data() + plan_.start(tile));
-    }
-    channel.level.resize(n + kLanes<Real>);
+    const auto map_values = [&](const Affine<Real>& map, std::vector<Real>& to) {
+      to.resize(n);
+      for (int64_t tile = 0; tile < plan_.tiles; ++tile) {
+        kernels_.affine(x_.load(group, tile, g), plan_.size(tile), map,
+                        to.data() + plan_.start(tile));
+      }
+    };
+    map_values(affine(channel.norm), channel.context.values);
+    channel.code.resize(n + kLanes<Real>);
     if (n <= kCountRanks) {
       count_ranks(channel, n);
     } else {
       sort_ranks(channel, n);
     }
+    map_values(affine({summaries_[g].mean, std::copysign(channel.inverse, channel.weight), 0}), z_);
+    add_cells(channel, cells, n);
+  }
+
+  // From levels to codes; z_ holds xhat in the order of z.
+  void add_cells(Channel& channel, const CodeCells& cells, int64_t n) {
+    edges_.assign(kCodes - 1, std::numeric_limits<Real>::infinity());
+    for (int j = 1; j < cells.cells(); ++j) edges_[j - 1] = static_cast<Real>(cells.edge(j));
+    cell_.resize(n + kLanes<Real>);
+    kernels_.search(z_.data(), n, edges_.data(), cells.cells() - 1, cell_.data());
+    const double sign = channel.weight < 0 ? -1 : 1;
+    for (int64_t i = 0; i < n; ++i) {
+      const int32_t level = channel.code[i];
+      channel.code[i] += cell_[i];
+      channel.counts.add(channel.code[i], level, 1, sign * static_cast<double>(z_[i]));
+    }
   }
 
   void count_ranks(Channel& channel, int64_t n) {
     const std::vector<Real>& z = channel.context.values;
-    int32_t* rank = channel.level.data();
+    int32_t* rank = channel.code.data();
     kernels_.ranks(z.data(), static_cast<int32_t>(n), rank);
     int64_t negatives = 0;
     for (const Real v : z) negatives += v < 0;
@@ -155,15 +183,19 @@ class Forward {
     z_ = channel.context.values;
     channel.context.sort();
     levels_.build(channel.context, quantile_);
-    kernels_.search(z_.data(), n, levels_.thresholds.data(), levels_.reached, channel.level.data());
+    kernels_.search(z_.data(), n, levels_.thresholds.data(), levels_.reached, channel.code.data());
     channel.context.values = z_;
   }
 
-  void keep_density(int64_t c, int64_t g, LayerStats& stats) {
-    const Channel& channel = channel_of(g);
-    int32_t* nodes = call_.density + c * kDensityNodes;
+  void fill_table(int64_t g, const LayerStats& stats, CodeTable& table) {
+    Channel& channel = channel_of(g);
+    table = {};
+    table.var_in = stats.var_in;
+    table.mean_out = stats.mean_out;
+    table.var_out = stats.var_out;
     if (channel.how == How::binned) {
-      bins_of(g).pack_density(tables_, quantile_, channel.norm, nodes, stats);
+      bins_of(g).fill_table(tables_, quantile_, channel.weight, channel.bias, channel.counts,
+                            table);
     } else if (channel.how == How::exact) {
       const LevelRule rule(quantile_, channel.context.negatives,
                            plan_.shape.context_size() - channel.context.negatives);
@@ -173,9 +205,8 @@ class Forward {
       grid_.add(-quantile_.bound, rule.weight(false));
       grid_.add(quantile_.bound, rule.weight(true));
       grid_.finish(tables_);
-      pack_density(tables_, grid_, range, rule, channel.norm, nodes, stats);
-    } else {
-      std::fill(nodes, nodes + kDensityNodes, 0);
+      channel.counts.fill(tables_, grid_, range, rule, channel.weight, channel.bias,
+                          static_cast<double>(plan_.shape.context_size()), table);
     }
   }
 
@@ -199,21 +230,36 @@ class Forward {
     Channel& channel = channel_of(g);
     const int levels = quantile_.levels;
     const double n = static_cast<double>(plan_.shape.context_size());
-    const double sum = static_cast<double>(sums_[g - first_].k);
-    const double square = static_cast<double>(sums_[g - first_].square);
-    LayerStats stats{summaries_[g].mean, summaries_[g].variance, sum / n / levels, 0, 0, 0, 0, 0};
-    stats.var_out = std::max(0.0, square / n / levels / levels - stats.mean_out * stats.mean_out);
+    const LevelSums sums = channel.counts.level_sums(tables_);
+    LayerStats stats{summaries_[g].mean, summaries_[g].variance, 0, 0, 0, 0, 0, 0};
+    stats.mean_out = static_cast<double>(sums.k) / n / levels;
+    stats.var_out = std::max(0.0, static_cast<double>(sums.square) / n / levels / levels -
+                                      stats.mean_out * stats.mean_out);
     if (channel.how == How::not_finite) {
       stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
     }
-    const double scale = call_.weight_out.at(c, 1.0) /
-                         std::sqrt(stats.var_out + (QACT_MUTANT("eps_out") ? 0 : call_.eps));
-    norms_[g] = {static_cast<Real>(scale / levels),
-                 static_cast<Real>(call_.bias_out.at(c, 0.0) -
-                                   (QACT_MUTANT("mean_out") ? 0 : scale * stats.mean_out))};
-    if (call_.density) keep_density(c, g, stats);
+    set_outputs(c, g, stats);
+    if (call_.table) {
+      fill_table(g, stats, *reinterpret_cast<CodeTable*>(call_.table + c * kCodeTableWords));
+    }
     if (call_.context) write_context(c, g);
     std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
+  }
+
+  void set_outputs(int64_t c, int64_t g, const LayerStats& stats) {
+    const double norm = call_.weight_out.at(c, 1.0) /
+                        std::sqrt(stats.var_out + (QACT_MUTANT("eps_out") ? 0 : call_.eps));
+    const Real scale = static_cast<Real>(norm / quantile_.levels);
+    const Real shift = static_cast<Real>(call_.bias_out.at(c, 0.0) -
+                                         (QACT_MUTANT("mean_out") ? 0 : norm * stats.mean_out));
+    const uint8_t* level = channel_of(g).counts.levels();
+    OutputTable<Real>& out = outputs_[g];
+    out.scale = scale;
+    out.shift = shift;
+    for (int code = 0; code < kCodes; ++code) {
+      out.level[code] = level[code];
+      out.y[code] = static_cast<Real>(level[code]) * scale + shift;
+    }
   }
 
   void write_context(int64_t c, int64_t g) {
@@ -226,31 +272,25 @@ class Forward {
     }
   }
 
-  uint8_t* level(int64_t group, int64_t g, int64_t tile) const {
-    return call_.level + (plan_.first_channel(group) + g) * plan_.shape.context_size() +
+  uint8_t* code(int64_t group, int64_t g, int64_t tile) const {
+    return call_.code + (plan_.first_channel(group) + g) * plan_.shape.context_size() +
            plan_.start(tile);
   }
 
-  void find_levels(int64_t group, Strips<Real>& x, int64_t tile, int64_t g, LevelSums& sums) {
+  void write_codes(int64_t group, Strips<Real>& x, int64_t tile, int64_t g) {
     const Channel& channel = channel_of(g);
     const int64_t start = plan_.start(tile), size = plan_.size(tile);
-    uint8_t* out = level(group, g, tile);
+    uint8_t* out = code(group, g, tile);
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
       alignas(64) uint16_t room[kLongestStrip];
       const uint16_t* found = bins_of(g).bins.find(kernels_, x.load(group, tile, g), size, room);
-      tables_.level_bytes(found, size, bins_of(g).levels(), bins_of(g).bins.plan.bins, out, sums,
-                          written);
-      for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, int32_t level) {
-        sums.remove(out[i]);
-        sums.add(level);
-        out[i] = static_cast<uint8_t>(level);
+      tables_.code_bytes(found, size, bins_of(g).codes(), bins_of(g).bins.plan.bins, out, written);
+      for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, const Exception& e) {
+        out[i] = static_cast<uint8_t>(bins_of(g).code(e));
       });
     } else if (channel.how == How::exact) {
-      for (int64_t i = 0; i < size; ++i) {
-        sums.add(channel.level[start + i]);
-        out[i] = static_cast<uint8_t>(channel.level[start + i]);
-      }
+      for (int64_t i = 0; i < size; ++i) out[i] = static_cast<uint8_t>(channel.code[start + i]);
     } else {
       std::fill(out, out + size, uint8_t{0});
     }
@@ -266,12 +306,12 @@ class Forward {
   std::vector<Summary<Real>> summaries_;
   std::vector<BinnedChannel<Real>> bins_;  // of the channels that are being solved,
   std::vector<Channel> channels_;
-  std::vector<LevelSums> sums_;  // [blocks][channels]
-  int64_t first_ = 0;            // from this one of the group on
-  std::vector<OuterNorm<Real>> norms_;
+  int64_t first_ = 0;  // from this one of the group on
+  std::vector<OutputTable<Real>> outputs_;
   MemberLevels<Real> levels_;
   DensityGrid grid_;
-  std::vector<Real> z_;
+  std::vector<Real> z_, edges_;
+  std::vector<int32_t> cell_;
 };
 
 }  // namespace

@@ -1,92 +1,93 @@
 // The fused layer in every scope: contexts other than the whole batch's are calls of their own for
-// some images, whose levels and tables are computed again in the backward pass. Nothing but x is
-// kept for them, and a context's values stay in the cache from one pass to the next.
+// some images. What is not kept of a context is computed again in the backward pass.
+#include "qact/core/cpu/scope.h"
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <vector>
 
 #include "qact/core/context.h"
-#include "qact/core/cpu/layer.h"
+#include "qact/core/contexts.h"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core {
 namespace {
 
-// Channels [first, last) whose contexts are `images` consecutive images each.
-struct Contexts {
-  int64_t first, last;
-  int64_t images, batch;
-
-  int64_t channels() const { return last - first; }
-  int64_t count() const { return (batch + images - 1) / images; }
-  int64_t images_of(int64_t i) const { return std::min(images, batch - i * images); }
-  Shape shape_of(int64_t i, int64_t spatial) const { return {images_of(i), channels(), spatial}; }
-};
-
-Contexts of_images(const Scope& scope, const Shape& shape) {
-  return {0, scope.image_channels, 1, shape.batch};
-}
-Contexts of_rows(const Scope& scope, const Shape& shape) {
-  return {scope.image_channels, shape.channels, scope.images_of(shape.batch), shape.batch};
-}
-
-// What one thread needs for one context after the other.
+// What one thread needs for contexts that are not kept, one after the other.
 struct Scratch {
-  std::vector<uint8_t> level;
-  std::vector<int32_t> density;
+  std::vector<uint8_t> code;
+  std::vector<int32_t> table;
   std::vector<double> stats;
   std::vector<int64_t> context;
 
-  Scratch(const Contexts& contexts, int64_t spatial, bool densities, bool tracks)
-      : level(contexts.channels() * contexts.images * spatial),
-        density(densities ? contexts.channels() * kDensityNodes : 0),
+  Scratch(const ContextSet& contexts, int64_t spatial, bool codes, bool tables, bool tracks)
+      : code(codes ? contexts.channels() * contexts.images * spatial : 0),
+        table(tables ? contexts.channels() * kCodeTableWords : 0),
         stats(contexts.channels() * kLayerStats),
         context(tracks ? contexts.channels() * kContextBins : 0) {}
+};
 
-  void lend(LayerForward& call) {
-    call.level = level.data();
-    call.density = density.empty() ? nullptr : density.data();
-    call.stats = stats.data();
-    call.context = context.empty() ? nullptr : context.data();
+// Where a set's codes and tables lie among those of both, or whether they are kept at all.
+struct Kept {
+  bool any;
+  int64_t first_code = 0, first_table = 0;
+
+  Kept(const Scope& scope, const Shape& shape, DType dtype, const ContextSet& contexts)
+      : any(keeps_codes(contexts.images * shape.spatial, size_of(dtype))) {
+    const ContextSet images = image_contexts(scope, shape);
+    if (contexts.first == 0 || !keeps_codes(shape.spatial, size_of(dtype))) return;
+    first_code = images.channels() * shape.context_size();
+    first_table = images.channels() * images.per_channel();
+  }
+  // Of the i-th context of each channel.
+  int64_t code(const ContextSet& contexts, int64_t i, int64_t spatial) const {
+    return first_code + i * contexts.channels() * contexts.images * spatial;
+  }
+  int64_t table(const ContextSet& contexts, int64_t i) const {
+    return (first_table + i * contexts.channels()) * kCodeTableWords;
   }
 };
 
 // body(i, execution) for every context. Several are shared out among the threads; a lone one has
 // all of them.
 template <class MakeBody>
-void for_each_context(const Contexts& contexts, const Execution& execution, const MakeBody& make) {
+void for_each_context(const ContextSet& contexts, const Execution& execution,
+                      const MakeBody& make) {
   if (contexts.channels() == 0) return;
-  if (contexts.count() == 1) return make()(0, execution);
-  execution.run(contexts.count(), 1, [&](int64_t begin, int64_t end) {
+  if (contexts.per_channel() == 1) return make()(0, execution);
+  execution.run(contexts.per_channel(), 1, [&](int64_t begin, int64_t end) {
     const Execution alone{{}, execution.simd};
     auto body = make();
     for (int64_t i = begin; i < end; ++i) body(i, alone);
   });
 }
 
-LayerForward part(const LayerForward& call, const Contexts& contexts, int64_t i) {
+LayerForward part(const LayerForward& call, const ContextSet& contexts, int64_t i) {
   LayerForward out = call;
   const int64_t image = i * contexts.images, c = contexts.first;
   out.scope = {};
-  out.shape = contexts.shape_of(i, call.shape.spatial);
+  out.shape = {contexts.images_of(i), contexts.channels(), call.shape.spatial};
   out.x = call.x.from(image, c);
   out.y = call.y.from(image, c);
   out.weight_in = call.weight_in.from(c);
   out.bias_in = call.bias_in.from(c);
   out.weight_out = call.weight_out.from(c);
   out.bias_out = call.bias_out.from(c);
+  const Kept kept(call.scope, call.shape, call.x.dtype, contexts);
+  out.code = kept.any ? call.code + kept.code(contexts, i, call.shape.spatial) : nullptr;
+  out.table = kept.any && call.table ? call.table + kept.table(contexts, i) : nullptr;
   return out;
 }
 
 // What is kept of contexts that were added up: their mean statistics and the sum of all.
 class Tracked {
  public:
-  Tracked(const LayerForward& call, const Contexts& contexts)
+  Tracked(const LayerForward& call, const ContextSet& contexts)
       : call_(call),
         contexts_(contexts),
-        stats_(contexts.count() * contexts.channels() * kLayerStats) {
+        stats_(contexts.per_channel() * contexts.channels() * kLayerStats) {
     if (call.context) std::fill_n(call.context, contexts.channels() * kContextBins, int64_t{0});
   }
 
@@ -101,7 +102,7 @@ class Tracked {
   void finish() const {
     const int64_t row = contexts_.channels() * kLayerStats;
     std::fill_n(call_.stats, row, 0.0);
-    for (int64_t i = 0; i < contexts_.count() - QACT_MUTANT("scope_stats_last"); ++i) {
+    for (int64_t i = 0; i < contexts_.per_channel() - QACT_MUTANT("scope_stats_last"); ++i) {
       const double share =
           static_cast<double>(contexts_.images_of(i)) / static_cast<double>(contexts_.batch);
       for (int64_t s = 0; s < row; ++s) call_.stats[s] += share * stats_[i * row + s];
@@ -110,52 +111,60 @@ class Tracked {
 
  private:
   const LayerForward& call_;
-  const Contexts& contexts_;
+  const ContextSet& contexts_;
   std::vector<double> stats_;
   std::mutex mutex_;
 };
 
-void forward_images(const LayerForward& call, const Execution& execution) {
-  const Contexts contexts = of_images(call.scope, call.shape);
+// `tracked`: where statistics and contexts are added up, if anywhere.
+void forward_each(const LayerForward& call, const ContextSet& contexts, Tracked* tracked,
+                  const Execution& execution) {
+  const bool kept = Kept(call.scope, call.shape, call.x.dtype, contexts).any;
+  const bool tracks = tracked && call.context;
   for_each_context(contexts, execution, [&] {
-    return [&, scratch = Scratch(contexts, call.shape.spatial, false, false)](
+    return [&, scratch = Scratch(contexts, call.shape.spatial, !kept, false, tracks)](
                int64_t i, const Execution& on) mutable {
       LayerForward own = part(call, contexts, i);
-      scratch.lend(own);
+      if (!kept) own.code = scratch.code.data();
+      own.stats = scratch.stats.data();
+      own.context = tracks ? scratch.context.data() : nullptr;
       cpu::layer_forward_whole(own, on);
+      if (tracked) tracked->add(i, scratch);
     };
   });
 }
 
-void forward_rows(const LayerForward& call, const Execution& execution) {
-  const Contexts contexts = of_rows(call.scope, call.shape);
+void forward_others(const LayerForward& call, const Execution& execution) {
+  const ContextSet contexts = other_contexts(call.scope, call.shape);
   if (contexts.channels() == 0) return;
-  if (call.scope.images == 0) return cpu::layer_forward_whole(part(call, contexts, 0), execution);
-  Tracked tracked(call, contexts);
-  for_each_context(contexts, execution, [&] {
-    return [&, scratch = Scratch(contexts, call.shape.spatial, false, call.context != nullptr)](
-               int64_t i, const Execution& on) mutable {
-      LayerForward own = part(call, contexts, i);
-      scratch.lend(own);
-      cpu::layer_forward_whole(own, on);
-      tracked.add(i, scratch);
-    };
-  });
-  tracked.finish();
+  if (call.scope.images > 0) {
+    Tracked tracked(call, contexts);
+    forward_each(call, contexts, &tracked, execution);
+    return tracked.finish();
+  }
+  LayerForward whole = part(call, contexts, 0);
+  std::vector<uint8_t> code;
+  if (!whole.code) {
+    code.resize(contexts.channels() * whole.shape.context_size());
+    whole.code = code.data();
+  }
+  cpu::layer_forward_whole(whole, execution);
 }
 
-LayerBackward part(const LayerBackward& call, const Contexts& contexts, int64_t i) {
+LayerBackward part(const LayerBackward& call, const ContextSet& contexts, int64_t i) {
   LayerBackward out = call;
   const int64_t image = i * contexts.images, c = contexts.first;
   out.scope = {};
-  out.shape = contexts.shape_of(i, call.shape.spatial);
+  out.shape = {contexts.images_of(i), contexts.channels(), call.shape.spatial};
   out.grad_y = call.grad_y.from(image, c);
   out.x = call.x.from(image, c);
   out.weight_in = call.weight_in.from(c);
   out.bias_in = call.bias_in.from(c);
   out.weight_out = call.weight_out.from(c);
   out.grad_x = call.grad_x.from(image, c);
-  out.grad_affine = call.grad_affine + 4 * c;
+  const Kept kept(call.scope, call.shape, call.grad_y.dtype, contexts);
+  out.code = kept.any ? call.code + kept.code(contexts, i, call.shape.spatial) : nullptr;
+  out.table = kept.any ? call.table + kept.table(contexts, i) : nullptr;
   return out;
 }
 
@@ -171,28 +180,33 @@ LayerForward again(const LayerBackward& part) {
   return out;
 }
 
-void backward_again(const LayerBackward& call, const Contexts& contexts,
-                    const Execution& execution) {
+void backward_each(const LayerBackward& call, const ContextSet& contexts,
+                   const Execution& execution) {
+  if (contexts.channels() == 0) return;
+  const bool kept = Kept(call.scope, call.shape, call.grad_y.dtype, contexts).any;
   const int64_t row = 4 * contexts.channels();
-  std::vector<double> affine(contexts.count() * row);  // of every context
+  std::vector<double> affine(contexts.per_channel() * row);  // of every context
   for_each_context(contexts, execution, [&] {
-    return [&, scratch = Scratch(contexts, call.shape.spatial, true, false)](
+    return [&, scratch = Scratch(contexts, call.shape.spatial, !kept, !kept, false)](
                int64_t i, const Execution& on) mutable {
       LayerBackward own = part(call, contexts, i);
-      LayerForward forward = again(own);
-      scratch.lend(forward);
-      cpu::layer_forward_whole(forward, on);
-      own.level = scratch.level.data();
-      own.density = scratch.density.data();
-      own.stats = scratch.stats.data();
       own.grad_affine = affine.data() + i * row;
+      if (!kept) {
+        LayerForward forward = again(own);
+        forward.code = scratch.code.data();
+        forward.table = scratch.table.data();
+        forward.stats = scratch.stats.data();
+        cpu::layer_forward_whole(forward, on);
+        own.code = forward.code;
+        own.table = forward.table;
+      }
       cpu::layer_backward_whole(own, on);
     };
   });
   // In the order of the images, however many threads there were.
   double* sums = call.grad_affine + 4 * contexts.first;
   std::fill_n(sums, row, 0.0);
-  for (int64_t i = QACT_MUTANT("scope_affine_first"); i < contexts.count(); ++i) {
+  for (int64_t i = QACT_MUTANT("scope_affine_first"); i < contexts.per_channel(); ++i) {
     for (int64_t s = 0; s < row; ++s) sums[s] += affine[i * row + s];
   }
 }
@@ -200,16 +214,13 @@ void backward_again(const LayerBackward& call, const Contexts& contexts,
 }  // namespace
 
 void layer_forward(const LayerForward& call, const Execution& execution) {
-  forward_images(call, execution);
-  forward_rows(call, execution);
+  forward_each(call, image_contexts(call.scope, call.shape), nullptr, execution);
+  forward_others(call, execution);
 }
 
 void layer_backward(const LayerBackward& call, const Execution& execution) {
-  backward_again(call, of_images(call.scope, call.shape), execution);
-  const Contexts rows = of_rows(call.scope, call.shape);
-  if (rows.channels() == 0) return;
-  if (call.scope.images > 0) return backward_again(call, rows, execution);
-  cpu::layer_backward_whole(part(call, rows, 0), execution);
+  backward_each(call, image_contexts(call.scope, call.shape), execution);
+  backward_each(call, other_contexts(call.scope, call.shape), execution);
 }
 
 }  // namespace qact::core

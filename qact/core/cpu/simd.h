@@ -70,6 +70,10 @@ inline Lanes<T, kN> operator*(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
   return each<Lanes<T, kN>>([&](int p) { return a.part[p] * b.part[p]; });
 }
 template <class T, int kN>
+inline Lanes<T, kN> operator/(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
+  return each<Lanes<T, kN>>([&](int p) { return a.part[p] / b.part[p]; });
+}
+template <class T, int kN>
 inline Lanes<T, kN> operator+(const Lanes<T, kN>& a, T b) {
   return a + all<T, kN>(b);
 }
@@ -109,6 +113,30 @@ inline Lanes<T, kN> maximum(const Lanes<T, kN>& a, const Lanes<T, kN>& b) {
   return each<Lanes<T, kN>>([&](int p) { return a.part[p] > b.part[p] ? a.part[p] : b.part[p]; });
 }
 
+template <int kN>
+inline Lanes<float, kN> absolute(const Lanes<float, kN>& v) {
+  return maximum(v, Lanes<float, kN>{} - v);
+}
+// v >= 0, with the other's sign.
+template <int kN>
+inline Lanes<float, kN> with_sign(const Lanes<float, kN>& v, const Lanes<float, kN>& sign) {
+  return each<Lanes<float, kN>>([&](int p) { return sign.part[p] < 0 ? -v.part[p] : v.part[p]; });
+}
+inline Lanes<float, 16> square_root(const Lanes<float, 16>& v) {
+  using L = Lanes<float, 16>;
+#if defined(__AVX512F__)
+  return each<L>([&](int p) { return (L::Part)_mm512_sqrt_ps((__m512)v.part[p]); });
+#elif defined(__AVX2__)
+  return each<L>([&](int p) { return (L::Part)_mm256_sqrt_ps((__m256)v.part[p]); });
+#else
+  return each<L>([&](int p) {
+    L::Part out;
+    for (int l = 0; l < 16 / kParts; ++l) out[l] = __builtin_sqrtf(v.part[p][l]);
+    return out;
+  });
+#endif
+}
+
 template <class Real>
 inline Vec<Real> to_real(const IntVec<Real>& v) {
   return each<Vec<Real>>(
@@ -119,6 +147,12 @@ template <class Real>
 inline IntVec<Real> truncate(const Vec<Real>& v) {
   return each<IntVec<Real>>(
       [&](int p) { return __builtin_convertvector(v.part[p], typename IntVec<Real>::Part); });
+}
+
+// As many lanes of another type.
+template <class To, class From>
+inline To convert(const From& v) {
+  return each<To>([&](int p) { return __builtin_convertvector(v.part[p], typename To::Part); });
 }
 
 // The lower half of each lane.
@@ -175,6 +209,18 @@ template <class T, class L>
 inline void store(T* p, const L& v) {
   for (int k = 0; k < kParts; ++k) {
     std::memcpy(p + k * (L::kSize / kParts), &v.part[k], sizeof(v.part[k]));
+  }
+}
+
+// Lanes of Real from memory of a shorter type.
+template <class Real, class T>
+inline Vec<Real> load_as(const T* p) {
+  constexpr int kN = 64 / sizeof(Real);
+  const auto lanes = load<Lanes<T, kN>>(p);
+  if constexpr (sizeof(T) < 4) {  // by way of 32 bits, which every CPU converts from
+    return convert<Vec<Real>>(convert<Lanes<int32_t, kN>>(lanes));
+  } else {
+    return convert<Vec<Real>>(lanes);
   }
 }
 

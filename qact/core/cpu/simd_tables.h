@@ -104,6 +104,30 @@ inline uint32_t negative_lanes(const IntVec<float>& v) {
 #endif
 }
 
+// The places, from `first` on, of those of `count` values, 16 at most, that differ from the one
+// before them. Returns how many, and writes up to 16.
+inline int32_t change_places(const int32_t* values, int32_t before, int32_t first, int count,
+                             int32_t* place) {
+#if defined(__AVX512F__)
+  const __m512i now = _mm512_loadu_si512(values);
+  const __m512i then = _mm512_alignr_epi32(now, _mm512_set1_epi32(before), 15);
+  const __mmask16 some = (__mmask16)((1u << count) - 1);
+  const __mmask16 differ = _mm512_mask_cmpneq_epi32_mask(some, now, then);
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32(first));
+  _mm512_storeu_si512(place, _mm512_maskz_compress_epi32(differ, at));
+  return __builtin_popcount(differ);
+#else
+  int32_t found = 0;
+  for (int l = 0; l < count; ++l) {  // without a branch: there is no pattern
+    place[found] = first + l;
+    found += values[l] != before;
+    before = values[l];
+  }
+  return found;
+#endif
+}
+
 // Inclusive, from lane 0 up.
 template <class T>
 inline Lanes<T, 16> prefix_sum(const Lanes<T, 16>& v) {

@@ -73,6 +73,25 @@ inline void for_each_run(Value* tensor, const RunBlock& shared_runs, const Visit
   }
 }
 
+// make(channel)(run, strip, size) for every run, channel by channel, so that what make() loads
+// stays in registers.
+template <class Value, class Make>
+inline void for_each_channel_run(Value* tensor, const RunBlock& shared_runs, const Make& make) {
+  const RunBlock runs = shared_runs;
+  for (int64_t c = 0; c < runs.channels; ++c) {
+    const auto visit = make(c);
+    Value* run = tensor + c * runs.channel_stride;
+    int64_t strip = c * runs.pitch;
+    for (int64_t i = 0; i < runs.images; ++i) {
+      const int64_t ahead = i + kImagesAhead < runs.images ? kImagesAhead * runs.image_stride : 0;
+      ask_ahead<true>(run + ahead, runs.size);
+      visit(run, strip, runs.size);
+      run += runs.image_stride;
+      strip += runs.size;
+    }
+  }
+}
+
 template <class Real>
 void pack(const Real* from, const RunBlock& runs, Real* to) {
   for_each_run<false>(from, runs, [&](auto size, const Real* run, int64_t strip, int64_t) {

@@ -135,20 +135,6 @@ void convolve(const float* in, const float* taps, int32_t taps_count, float scal
   for (; i < n; i += 16) sum_at(std::integral_constant<int, 1>{}, i);
 }
 
-float pack_nodes(const float* density, int32_t count, int32_t* nodes) {
-  constexpr float kUnits = 32767;
-  float highest = 0;
-  for (int32_t i = 0; i < count; ++i) highest = density[i] > highest ? density[i] : highest;
-  const float inverse = highest > 0 ? kUnits / highest : 0;
-  int32_t units[kDensityNodes + 1];
-  for (int32_t i = 0; i < count; ++i) units[i] = (int32_t)(density[i] * inverse + 0.5f);
-  for (int32_t i = count; i <= kDensityNodes; ++i) units[i] = units[count - 1];
-  for (int32_t i = 0; i < kDensityNodes; ++i) {
-    nodes[i] = (units[i + 1] - units[i]) * 65536 + units[i];
-  }
-  return highest / kUnits;
-}
-
 void context_counts(const int32_t* whole, const float* part, int64_t* context) {
   int32_t below[kContextBins + 1] = {};
   for (int b = 0; b < kContextBins; ++b)

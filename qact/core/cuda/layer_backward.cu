@@ -69,7 +69,7 @@ void run_small(const LayerBackward& call, const GradCall<T>& grad, const Stream&
   const SmallGrad<T> tensors{results_of<T>(call.shape, call.grad_y),
                              results_of<T>(call.shape, call.x),
                              results_of<T>(call.shape, call.grad_x),
-                             level_results(call.shape, call.x, const_cast<uint8_t*>(call.level))};
+                             level_results(call.shape, call.x, const_cast<uint8_t*>(call.code))};
   const auto run = [&]<int kSize, int kGroup, int kBlock, int kPacks, int kBlocks = 1>() {
     launch_clusters(kWhat, backward_small<T, kSize, kGroup, kBlock, kPacks, kBlocks>,
                     static_cast<unsigned>(call.shape.channels / kGroup), kBlocks, kBlock, 0,
@@ -105,7 +105,7 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
     grad.dy = static_cast<const T*>(call.grad_y.data);
     grad.x = static_cast<const T*>(call.x.data);
     grad.dx = static_cast<T*>(call.grad_x.data);
-    grad.level = call.level;
+    grad.level = call.code;
     grad.dy_layout = layout_of(call.shape, call.grad_y);
     grad.x_layout = layout_of(call.shape, call.x);
     grad.dx_layout = layout_of(call.shape, call.grad_x);
@@ -116,7 +116,7 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
                   call.weight_in,
                   call.weight_out,
                   reinterpret_cast<const LayerStats*>(call.stats),
-                  call.density,
+                  call.table,
                   grad_affine};
     if (small(call)) return run_small(call, grad, stream);
     const bool packed = pack_size(call) > 1;

@@ -24,7 +24,7 @@ void layer_forward(const LayerForward& call, const Stream& stream) {
   solve.eps = call.eps;
   solve.weight_out = call.weight_out;
   solve.bias_out = call.bias_out;
-  solve.density = call.density;
+  solve.density = call.table;
   solve.stats = call.stats;
   solve.context = call.context;
   with_type(call.x.dtype, [&]<class T>(Type<T>) {

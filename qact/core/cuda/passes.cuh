@@ -157,7 +157,7 @@ class Passes {
     launch_next(what, cuda::write_rows<T, kSize>, dim3(extent.parts, channels()), kThreads, 0,
                 static_cast<cudaStream_t>(stream.handle), static_cast<const T*>(call.x.data),
                 layout_of(shape_, call.x), static_cast<T*>(call.y.data), layout_of(shape_, call.y),
-                call.level, extent, maps(stream), call.quantile.levels, table_words());
+                call.code, extent, maps(stream), call.quantile.levels, table_words());
   }
 
   template <class T, int kSize>
@@ -167,8 +167,8 @@ class Passes {
            dim3(groups(kWriteGroup), extent.parts), kWriteBlock,
            size_t{4} * table_words() * kWriteGroup, static_cast<cudaStream_t>(stream.handle),
            static_cast<const T*>(call.x.data), layout_of(shape_, call.x),
-           static_cast<T*>(call.y.data), layout_of(shape_, call.y), call.level, extent,
-           maps(stream), call.quantile.levels, table_words());
+           static_cast<T*>(call.y.data), layout_of(shape_, call.y), call.code, extent, maps(stream),
+           call.quantile.levels, table_words());
   }
 
   Shape shape_;

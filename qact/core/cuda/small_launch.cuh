@@ -85,7 +85,7 @@ SmallCall<T> small_call(const LayerForward& call) {
   out.x = values_of<T>(call.shape, call.x);
   out.channel_stride = call.x.channel_stride;
   out.y = results_of<T>(call.shape, call.y);
-  out.level = level_results(call.shape, call.x, call.level);
+  out.level = level_results(call.shape, call.x, call.code);
   out.density = {};
   out.plain = false;
   return out;

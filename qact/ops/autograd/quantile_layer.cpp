@@ -44,6 +44,7 @@ class LayerNode : public torch::autograd::Node {
       : saved_(std::move(saved)), algorithm_(options.quantile.algorithm), options_(options) {
     options_.quantile.algorithm = algorithm_;
     if (!x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) strides_ = x.strides();
+    dense_ = x.is_non_overlapping_and_dense();
   }
 
   std::string name() const override { return "QuantileLayerBackward"; }
@@ -57,12 +58,16 @@ class LayerNode : public torch::autograd::Node {
   variable_list apply(variable_list&& grads) override {
     variable_list out(5);
     if (!grads[0].defined()) return out;
-    const auto [x, level, density, stats, weight_in, bias_in, weight_out] = unpack();
+    const auto [x, code, table, stats, weight_in, bias_in, weight_out] = unpack();
+    // Without x, its gradient is laid out as grad_y.
+    const bool lies_otherwise = !strides_.empty() && grads[0].strides() != strides_;
+    const at::Tensor grad_y =
+        !x.defined() && dense_ && lies_otherwise ? with_strides(grads[0], strides_) : grads[0];
     // Only a gradient of the gradient needs autograd to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     auto [grad_x, affine] = quantile_layer_backward(
-        grads[0], x, {level, density, stats},
+        grad_y, {keep_for(grad_y.device()), maybe(x), code, table, stats},
         {maybe(weight_in), maybe(bias_in), maybe(weight_out), std::nullopt}, options_);
     out[0] = std::move(grad_x);
     for (int i = 0; i < 4; ++i) {  // the engine casts a row to its vector's type
@@ -79,12 +84,15 @@ class LayerNode : public torch::autograd::Node {
     // A hook that keeps saved tensors elsewhere may hand x back in another layout, but on CUDA the
     // level bytes lie in that of the forward pass.
     at::Tensor& x = out[0];
-    if (!strides_.empty() && x.strides() != strides_) x = with_strides(x, strides_);
+    if (x.defined() && !strides_.empty() && x.strides() != strides_) {
+      x = with_strides(x, strides_);
+    }
     return out;
   }
 
   Saved saved_;
   at::DimVector strides_;  // of x in the forward pass, where they are numbers
+  bool dense_ = false;     // whether they leave no gaps and share nothing
   std::string algorithm_;  // which the options only point to
   LayerOptions options_;
 };
@@ -120,14 +128,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const 
   if (!torch::autograd::compute_requires_grad(x, weight_in, bias_in, weight_out, bias_out)) {
     return quantile_layer(x, affine, options);
   }
-  auto [y, level, density, stats, context] =
-      quantile_layer_forward(x, affine, options, /*need_density=*/true);
+  const Keep keep = keep_for(x.device());
+  auto [y, code, table, stats, context] = quantile_layer_forward(x, affine, options, keep);
   below_autograd.reset();
-  // The shift is needed only where the backward pass computes a context again.
-  const bool again = options.scope.image_channels > 0 || options.scope.images > 0;
-  const auto node = make_node<LayerNode>(
-      x, save(x, level, density, stats, weight_in, again ? bias_in : std::nullopt, weight_out),
-      options);
+  // x and the shift are needed only where the backward pass computes a context again, or keeps
+  // levels.
+  const bool again = kept_sizes(keep, x, options.scope).x;
+  const auto node =
+      make_node<LayerNode>(x,
+                           save(again ? MaybeTensor(x) : std::nullopt, code, table, stats,
+                                weight_in, again ? bias_in : std::nullopt, weight_out),
+                           options);
   node->set_next_edges(
       torch::autograd::collect_next_edges(x, weight_in, bias_in, weight_out, bias_out));
   torch::autograd::set_history(y, node);

@@ -11,12 +11,13 @@ namespace qact::ops {
 namespace {
 
 LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
-                    bool need_density) {
+                    Keep keep) {
   core::LayerForward call;
   call.quantile = check_layer(x, affine, options);
+  check_keep("quantile_layer", keep, x.device());
   const FlatTensor in = flatten_spatial(x);
   const ResultTensor out(x);
-  LayerOperands operands(x, affine, options, need_density);
+  LayerOperands operands(x, affine, options, keep);
   call.eps = options.eps;
   call.scope = options.scope;
   call.shape = in.shape;
@@ -24,28 +25,30 @@ LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerO
   call.y = out.view();
   operands.fill(call);
   core::layer_forward(call, cpu_execution());
-  return {out.take(), operands.level, operands.density, operands.stats, operands.context};
+  return {out.take(), operands.code, operands.table, operands.stats, operands.context};
 }
 
-std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
-                                            const LayerKept& kept, const LayerAffine& affine,
+std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const LayerKept& kept,
+                                            const LayerAffine& affine,
                                             const LayerOptions& options) {
   core::LayerBackward call;
-  call.quantile = check_layer_backward(grad_y, x, kept, affine, options);
-  const FlatTensor in = flatten_spatial(x), grad = flatten_spatial(grad_y);
-  const ResultTensor grad_x(x);
+  call.quantile = check_layer_backward(grad_y, kept, affine, options);
+  check_keep("quantile_layer_backward", kept.as, grad_y.device());
+  const FlatTensor grad = flatten_spatial(grad_y);
+  const FlatTensor in = kept.x ? flatten_spatial(*kept.x) : FlatTensor{};
+  const ResultTensor grad_x(kept.x ? *kept.x : grad_y);
   const LayerSaved saved(kept, affine);
-  std::vector<double> gradients(4 * x.size(1));
+  std::vector<double> gradients(4 * grad_y.size(1));
   call.eps = options.eps;
   call.scope = options.scope;
-  call.shape = in.shape;
+  call.shape = grad.shape;
   call.grad_y = grad.view;
   call.x = in.view;
   saved.fill(call);
   call.grad_x = grad_x.view();
   call.grad_affine = gradients.data();
   core::layer_backward(call, cpu_execution());
-  return {grad_x.take(), affine_rows(gradients, x)};
+  return {grad_x.take(), affine_rows(gradients, grad_y)};
 }
 
 }  // namespace

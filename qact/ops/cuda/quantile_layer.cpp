@@ -18,17 +18,16 @@ bool scope_is_batch(const core::Scope& scope) {
 }
 
 LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
-                    bool need_density) {
-  if (!scope_is_batch(options.scope)) {
-    return forward_by_reshaping(x, affine, options, need_density);
-  }
+                    Keep keep) {
+  if (!scope_is_batch(options.scope)) return forward_by_reshaping(x, affine, options, keep);
   core::LayerForward call;
   call.quantile = check_layer(x, affine, options);
   check_computed("quantile_layer", x);
+  check_keep("quantile_layer", keep, x.device());
   const c10::cuda::CUDAGuard guard(x.device());
   const FlatTensor in = flatten_readable(x);
   const CudaResult y(x, in);
-  LayerOperands operands(x, affine, options, need_density);
+  LayerOperands operands(x, affine, options, keep);
   call.eps = options.eps;
   call.shape = in.shape;
   call.x = in.view;
@@ -36,16 +35,17 @@ LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerO
   operands.fill(call);
   const CudaStream on = cuda_stream(x, core::cuda::layer_forward_scratch(call));
   core::cuda::layer_forward(call, on.stream);
-  return {y.take(), operands.level, operands.density, operands.stats, operands.context};
+  return {y.take(), operands.code, operands.table, operands.stats, operands.context};
 }
 
-std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const at::Tensor& x,
-                                            const LayerKept& kept, const LayerAffine& affine,
+std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const LayerKept& kept,
+                                            const LayerAffine& affine,
                                             const LayerOptions& options) {
-  if (!scope_is_batch(options.scope))
-    return backward_by_reshaping(grad_y, x, kept, affine, options);
+  if (!scope_is_batch(options.scope)) return backward_by_reshaping(grad_y, kept, affine, options);
   core::LayerBackward call;
-  call.quantile = check_layer_backward(grad_y, x, kept, affine, options);
+  call.quantile = check_layer_backward(grad_y, kept, affine, options);
+  check_keep("quantile_layer_backward", kept.as, grad_y.device());
+  const at::Tensor& x = *kept.x;
   check_computed("quantile_layer_backward", x);
   const c10::cuda::CUDAGuard guard(x.device());
   const FlatTensor in = flatten_readable(x), grad = flatten_alike(grad_y, in);

@@ -1,4 +1,4 @@
-// The fused layer where all values of a channel are one context, whatever the call's scope says.
+// One context of each channel: what the fused layer does for every context of a scope.
 #pragma once
 
 #include "qact/core/quantile.h"

@@ -1,4 +1,4 @@
-// Levels by bin, looked up among bytes by shuffles, where the CPU has AVX-512's VBMI. Included by
+// Codes by bin, looked up among bytes by shuffles, where the CPU has AVX-512's VBMI. Included by
 // bin_kernels.h alone.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace qact::core::cpu {
 namespace {
 
-class LevelShuffles {
+class CodeShuffles {
  public:
   static constexpr int kAtOnce = 64;
 
@@ -18,22 +18,21 @@ class LevelShuffles {
     return n >= kMost / 2 && bins <= kMost && __builtin_cpu_supports("avx512vbmi");
   }
 
-  LevelShuffles(const int32_t* levels, int32_t bins) {
+  CodeShuffles(const int32_t* codes, int32_t bins) {
     const __m512i by_place = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     const auto two = [&](int32_t b) {
-      return _mm512_packs_epi32(_mm512_loadu_si512(levels + b),
-                                _mm512_loadu_si512(levels + b + 16));
+      return _mm512_packs_epi32(_mm512_loadu_si512(codes + b), _mm512_loadu_si512(codes + b + 16));
     };
     int32_t b = 0;
     for (; b + 64 <= bins; b += 64) {
       const __m512i packed = _mm512_packus_epi16(two(b), two(b + 32));
       _mm512_store_si512(table_ + b, _mm512_permutexvar_epi32(by_place, packed));
     }
-    for (; b < bins; ++b) table_[b] = (uint8_t)levels[b];
+    for (; b < bins; ++b) table_[b] = (uint8_t)codes[b];
   }
 
   // For as many whole vectors as there are among n values. Returns how many values that makes.
-  [[gnu::target("avx512vbmi")]] int64_t find(const uint16_t* bin, int64_t n, uint8_t* level,
+  [[gnu::target("avx512vbmi")]] int64_t find(const uint16_t* bin, int64_t n, uint8_t* code,
                                              Ahead& shared_written) const {
     alignas(64) uint8_t places[kAtOnce];
     for (int l = 0; l < kAtOnce; ++l) places[l] = (uint8_t)(2 * l);
@@ -46,7 +45,7 @@ class LevelShuffles {
       const __m512i low = _mm512_permutex2var_epi8(first, even, second);
       const __m512i high =
           _mm512_permutex2var_epi8(_mm512_srli_epi16(first, 7), even, _mm512_srli_epi16(second, 7));
-      _mm512_storeu_si512(level + i, look_up(low, high));
+      _mm512_storeu_si512(code + i, look_up(low, high));
     }
     shared_written = written;
     return i;
@@ -71,7 +70,7 @@ class LevelShuffles {
         found[c] = _mm512_mask_blend_epi8(upper, found[2 * c], found[2 * c + 1]);
       }
     }
-    return found[QACT_MUTANT("level_shuffles_chunk")];
+    return found[QACT_MUTANT("code_shuffles_chunk")];
   }
 
   alignas(64) uint8_t table_[kMost];

@@ -1,7 +1,8 @@
-#include "qact/core/cpu/density_table.h"
+#include "qact/core/cpu/density_range.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "qact/core/mutant.h"
 
@@ -27,8 +28,8 @@ ClippedCounts::ClippedCounts(const LevelRule& rule, int64_t negatives, int64_t p
 }
 
 bool DensityRange::fits(double low, double high, double bandwidth) {
-  constexpr double kMargins = 5;  // nodes that a grid adds at its ends
-  return (high - low) / bandwidth * DensityGrid::kPerBandwidth + kMargins <= kDensityNodes;
+  constexpr double kMostNodes = 2000;
+  return (high - low) / bandwidth * DensityGrid::kPerBandwidth <= kMostNodes;
 }
 
 DensityRange DensityRange::clip(double inner_low, double inner_high, double low, double high,
@@ -44,23 +45,21 @@ DensityRange DensityRange::clip(double inner_low, double inner_high, double low,
   return out;
 }
 
-void pack_density(const TableKernels& tables, const DensityGrid& grid, const DensityRange& range,
-                  const LevelRule& rule, const Norm& norm, int32_t* nodes, LayerStats& stats) {
-  const int count = std::min(grid.nodes(), kDensityNodes), last = count - 1;
-  const double step = static_cast<double>(grid.nodes() - 1) / last;
-  float density[kDensityNodes];
-  grid.sample(step, count, density);
-  if (range.clipped && !QACT_MUTANT("density_tails")) {
-    density[0] = grid.lone(rule.weight(range.low >= 0));
-    density[last] = grid.lone(rule.weight(range.high >= 0));
-  }
-  const double spacing = grid.spacing() * step;
-  stats.density_scale = norm.scale / spacing;
-  stats.density_offset =
-      (norm.shift - grid.first()) / spacing - QACT_MUTANT("density_node_shifted");
-  stats.density_last = last;
-  stats.density_unit =
-      tables.pack_nodes(density, count, nodes) * (QACT_MUTANT("density_1_percent") ? 1.01 : 1);
+DensityNodes DensityRange::nodes(const DensityGrid& grid, const LevelRule& rule, double scale,
+                                 double offset) const {
+  const auto place = [&](double z) {
+    return static_cast<float>((z - grid.first()) / grid.spacing());
+  };
+  constexpr float kNever = std::numeric_limits<float>::infinity();
+  const bool cut = clipped && !QACT_MUTANT("density_tails");
+  return {grid.density(),
+          static_cast<float>(scale / grid.spacing()),
+          place(offset) - QACT_MUTANT("density_node_shifted"),
+          static_cast<float>(grid.nodes() - 1),
+          cut ? place(low) : -kNever,
+          cut ? place(high) : kNever,
+          grid.lone(rule.weight(low >= 0)),
+          grid.lone(rule.weight(high >= 0))};
 }
 
 }  // namespace qact::core::cpu

@@ -1,0 +1,34 @@
+#include "qact/core/cpu/code_counts.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "qact/core/mutant.h"
+
+namespace qact::core::cpu {
+
+void CodeCounts::clear(double farthest) {
+  farthest_ = farthest;
+  std::memset(n_, 0, sizeof(n_));
+  std::memset(level_, 0, sizeof(level_));
+  std::fill_n(xhat_, kCodes, 0.0);
+}
+
+void CodeCounts::fill(const TableKernels& tables, const DensityGrid& grid,
+                      const DensityRange& range, const LevelRule& rule, double weight, double bias,
+                      double n, CodeTable& table) const {
+  constexpr double kUnits = 32767;
+  table.input_unit = farthest_ / kUnits;
+  tables.code_inputs(n_, xhat_, table.input_unit, table.input);
+  tables.code_densities(table.input, range.nodes(grid, rule, weight * table.input_unit, bias),
+                        table.density);
+  std::memcpy(table.level, level_, sizeof(level_));
+  DensitySums sums;
+  tables.density_sums(n_, table, sums);
+  table.f = sums.f / n;
+  table.f_k = sums.f_k / n;
+  table.f_xhat = table.input_unit * sums.f_input / n;
+  table.f_k_xhat = QACT_MUTANT("table_f_k_xhat") ? 0 : table.input_unit * sums.f_k_input / n;
+}
+
+}  // namespace qact::core::cpu

@@ -1,0 +1,130 @@
+// Codes and what becomes of them; see TensorKernels and TableKernels in kernels.h. Included once
+// per SIMD level.
+#pragma once
+
+#include "qact/core/cpu/code_words.h"
+#include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/simd_tables.h"
+#include "qact/core/cpu/strip_kernels.h"
+#include "qact/core/mutant.h"
+
+namespace qact::core::cpu {
+namespace {
+
+// See CodeCells.
+void cell_ends(const CellEdges& shared_edges, int32_t bins, int32_t* end) {
+  using V = Vec<float>;
+  const CellEdges edges = shared_edges;
+  float lanes[16];
+  for (int l = 0; l < 16; ++l) lanes[l] = (float)(l + 1);
+  const V lane = load<V>(lanes), one = all<V>(1.0f), last = all<V>((float)bins);
+  for (int32_t j = 0; j < edges.cells; j += 16) {
+    const V u = (lane + (float)j) * edges.width + edges.first;
+    const V rest = one - absolute(u);
+    const V t = square_root(maximum(one / (rest * rest) - one, V{}));
+    const V at = with_sign(t, u) * edges.scale + edges.offset;
+    // The first bin whose middle is not below the edge.
+    const V up = minimum(maximum(at + 0.5f, V{}), last);
+    store(end + j, truncate<float>(up));
+  }
+}
+
+// `code` comes with the number of cells that begin at each bin, which are added up. Returns how
+// many runs of equal codes there are.
+int32_t bin_codes(const int32_t* level, int32_t bins, int32_t* code, int32_t* start) {
+  using I = IntVec<float>;
+  I cells{};
+  int32_t runs = 0, before = -1;
+  for (int32_t b = 0; b < bins; b += 16) {
+    const I begins = prefix_sum(load<I>(code + b));
+    const I codes = begins + cells + load<I>(level + b);
+    if (!QACT_MUTANT("bin_codes_cells")) cells = cells + all_last(begins);
+    store(code + b, codes);
+    const int count = bins - b < 16 ? bins - b : 16;
+    runs += change_places(code + b, before, b, count, start + runs);
+    before = code[b + count - 1];
+  }
+  start[runs] = bins;
+  return runs;
+}
+
+void place_moments(const uint32_t* count, int32_t bins, uint32_t* moment) {
+  using U = Lanes<uint32_t, 16>;
+  uint32_t lanes[16];
+  for (int l = 0; l < 16; ++l) lanes[l] = (uint32_t)l;
+  U place = load<U>(lanes), total{};
+  for (int32_t b = 0; b <= bins; b += 16) {
+    const U sums = prefix_sum(load<U>(count + b) * place);
+    store(moment + b + 1, QACT_MUTANT("place_moments_total") ? sums : sums + total);
+    total += all_last(sums);
+    place = place + all<U>(16u);
+  }
+  moment[0] = 0;
+}
+
+LevelSums level_sums(const int32_t* n, const uint8_t* level) {
+  LevelSums out;
+  for (int c = 0; c < kCodes; ++c) {
+    const int64_t values = n[c];
+    out.k += values * level[c];
+    out.square += values * (level[c] * level[c]);
+  }
+  return out;
+}
+
+void code_inputs(const int32_t* n, const double* sum, double unit, int16_t* input) {
+  const double inverse = unit > 0 ? 1 / unit : 0;
+  for (int c = 0; c < kCodes; ++c) {
+    const double mean = sum[c] / (double)(n[c] > 0 ? n[c] : 1) * inverse;
+    // The middle of the outermost bin may lie beyond its values.
+    const double kept = mean > 32767 ? 32767 : mean < -32767 ? -32767 : mean;
+    input[c] = (int16_t)(int32_t)(kept + (kept < 0 ? -0.5 : 0.5));
+  }
+}
+
+inline double sum_lanes(const Vec<double>& v) {
+  double lanes[8], sum = 0;
+  store(lanes, v);
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+void density_sums(const int32_t* n, const CodeTable& table, DensitySums& out) {
+  Vec<double> f_sum{}, f_k{}, f_input{}, f_k_input{};
+  for (int c = 0; c < kCodes; c += 8) {
+    const auto f = load_as<double>(n + c) * load_as<double>(table.density + c);
+    const auto k = load_as<double>(table.level + c),
+               of_input = f * load_as<double>(table.input + c);
+    f_sum += f;
+    f_k += f * k;
+    f_input += of_input;
+    f_k_input += of_input * k;
+  }
+  out = {sum_lanes(f_sum), sum_lanes(f_k), sum_lanes(f_input), sum_lanes(f_k_input)};
+}
+
+void code_densities(const int16_t* input, const DensityNodes& shared_nodes, float* density) {
+  const DensityNodes nodes = shared_nodes;
+  for (int c = 0; c < kCodes; ++c) {
+    const float at = (float)input[c] * nodes.scale + nodes.offset;
+    const float low = at > 0 ? at : 0, t = low < nodes.last ? low : nodes.last;
+    const int32_t node = (int32_t)t;
+    const float from = nodes.density[node], to = nodes.density[node + 1];
+    const float inside =
+        QACT_MUTANT("density_interpolation") ? from : from + (to - from) * (t - (float)node);
+    density[c] = at < nodes.clip_low ? nodes.below : at > nodes.clip_high ? nodes.above : inside;
+  }
+}
+
+template <class Real>
+void layer_output(const uint8_t* code, const RunBlock& runs, const OutputTable<Real>* tables,
+                  Real* y) {
+  for_each_channel_run(y, runs, [&](int64_t c) {
+    return [code, run = OutputRun<Real>{tables[c]}](Real* to, int64_t strip, int64_t size) {
+      run(code + strip, size, to);
+    };
+  });
+}
+
+}  // namespace
+}  // namespace qact::core::cpu

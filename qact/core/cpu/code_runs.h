@@ -1,0 +1,30 @@
+// Outputs and gradients by code, over a run of one channel's values. Included once per SIMD level.
+#pragma once
+
+#include "qact/core/cpu/kernels.h"
+#include "qact/core/mutant.h"
+
+namespace qact::core::cpu {
+namespace {
+
+// y.
+template <class Real>
+struct OutputRun {
+  const OutputTable<Real>& table;
+
+  void operator()(const uint8_t* code, int64_t n, Real* y) const {
+    for (int64_t i = 0; i < n - QACT_MUTANT("output_tail"); ++i) y[i] = table.y[code[i]];
+  }
+};
+// dx.
+template <class Real>
+struct GradRun {
+  const GradTable<Real>& table;
+
+  void operator()(const Real* dy, const uint8_t* code, int64_t n, Real* dx) const {
+    for (int64_t i = 0; i < n - QACT_MUTANT("grad_output_tail"); ++i)
+      dx[i] = dy[i] * table.scale[code[i]] + table.shift[code[i]];
+  }
+};
+}  // namespace
+}  // namespace qact::core::cpu
