@@ -30,39 +30,44 @@ inline ContextSet other_contexts(const Scope& scope, const Shape& shape) {
   return {scope.image_channels, shape.channels, scope.images_of(shape.batch), shape.batch};
 }
 
-// Codes and tables are kept of contexts whose table takes no more room than their values do.
-// Shorter ones are computed again from x. Int: a whole number, or one that is not known yet.
-template <class Int>
-bool keeps_codes(const Int& values, int64_t value_bytes) {
-  return values * value_bytes >= static_cast<int64_t>(sizeof(CodeTable));
-}
-
-// The room for both: code_channels * batch * spatial bytes, a context's side by side, and tables of
-// kCodeTableWords each.
+// What is kept for the backward pass: never more than x and one byte a value. Codes and tables of
+// contexts whose table takes no more room than their values do; x, where some contexts are shorter,
+// since those are computed again; and beside x only what makes one byte a value. Int: a whole
+// number, or one that is not known yet.
 template <class Int>
 struct KeptContexts {
-  Int code_channels = 0;
-  Int tables = 0;
-  bool all = true;  // false: x is needed as well
+  bool images = false, others = false;  // whether codes of either set are kept
+  bool x = false;
+  Int code_channels = 0;  // * batch * spatial bytes, a context's side by side
+  Int tables = 0;         // of kCodeTableWords
 };
 
 template <class Int>
 KeptContexts<Int> kept_contexts(const Scope& scope, const Int& batch, const Int& channels,
                                 const Int& spatial, int64_t value_bytes) {
+  constexpr int64_t kBytes = sizeof(CodeTable);
   KeptContexts<Int> out;
-  const auto add = [&](const Int& of, const Int& images) {
+  const auto add = [&](const Int& of, const Int& images, bool& kept) {
     if (of == 0) return;
-    if (!keeps_codes<Int>(images * spatial, value_bytes)) {
-      out.all = false;
-      return;
-    }
+    kept = images * spatial * value_bytes >= kBytes;
+    out.x |= !kept;
+    if (!kept) return;
     out.code_channels += of;
     out.tables += of * ((batch + images - 1) / images);
   };
-  add(Int(scope.image_channels), Int(1));
+  add(Int(scope.image_channels), Int(1), out.images);
   const bool groups = scope.images > 0 && batch > scope.images;
-  add(channels - scope.image_channels, groups ? Int(scope.images) : batch);
+  add(channels - scope.image_channels, groups ? Int(scope.images) : batch, out.others);
+  if (out.x &&
+      out.code_channels * batch * spatial + out.tables * kBytes > channels * batch * spatial) {
+    out = {};
+    out.x = true;
+  }
   return out;
+}
+
+inline KeptContexts<int64_t> kept_contexts(const Scope& scope, const Shape& shape, DType dtype) {
+  return kept_contexts<int64_t>(scope, shape.batch, shape.channels, shape.spatial, size_of(dtype));
 }
 
 }  // namespace qact::core

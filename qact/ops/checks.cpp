@@ -98,9 +98,8 @@ void check_vector(const char* op, const Named& found, const c10::SymInt& channel
               "), one number per channel, got ", describe(vector));
 }
 
-void check_channels(const char* op, const char* name, const MaybeTensor& vector,
-                    const at::Tensor& x) {
-  if (vector) check_vector(op, {name, *vector}, x.sym_size(1), {"x", x});
+void check_channels(const char* op, const char* name, const MaybeTensor& vector, const Named& as) {
+  if (vector) check_vector(op, {name, *vector}, as.tensor.sym_size(1), as);
 }
 
 void check_in_place(const char* op, const Named& found) {

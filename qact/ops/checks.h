@@ -49,9 +49,8 @@ void check_table(const char* op, const Named& found, at::ScalarType type, const 
                  const c10::SymInt& columns, const Named& as);
 // One floating number per channel.
 void check_vector(const char* op, const Named& found, const c10::SymInt& channels, const Named& as);
-// The same for the channels of x, where there is a vector at all.
-void check_channels(const char* op, const char* name, const MaybeTensor& vector,
-                    const at::Tensor& x);
+// The same for the channels of `as`, where there is a vector at all.
+void check_channels(const char* op, const char* name, const MaybeTensor& vector, const Named& as);
 // What is written in place is contiguous: in an expanded tensor one place would be written for
 // many, and a kernel that counts on its own strides would write beyond the end.
 void check_in_place(const char* op, const Named& found);

@@ -42,8 +42,8 @@ void check_context(const char* op, const char* name, const at::Tensor& context) 
 
 void check_context_build(const at::Tensor& x, const MaybeTensor& scale, const MaybeTensor& shift) {
   check_values("context_build", x);
-  check_channels("context_build", "scale", scale, x);
-  check_channels("context_build", "shift", shift, x);
+  check_channels("context_build", "scale", scale, {"x", x});
+  check_channels("context_build", "shift", shift, {"x", x});
 }
 
 void check_context_blend(const at::Tensor& a, double a_values, const at::Tensor& b,

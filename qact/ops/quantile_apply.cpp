@@ -40,9 +40,9 @@ void check_applied(const char* op, const at::Tensor& x, const at::Tensor& quanti
                   quantiles.sym_size(1) <= kMostLevels,
               "[", op, "] expected quantiles to be a floating tensor of shape (", x.sym_size(1),
               ",levels) with levels in 2..", kMostLevels, ", got ", describe(quantiles));
-  check_channels(op, "scale", scale, x);
-  check_channels(op, "shift", shift, x);
-  check_channels(op, "out_scale", out_scale, x);
+  check_channels(op, "scale", scale, {"x", x});
+  check_channels(op, "shift", shift, {"x", x});
+  check_channels(op, "out_scale", out_scale, {"x", x});
   check_positive(op, "bandwidth", bandwidth);
 }
 
@@ -53,7 +53,7 @@ void check_apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTe
                  const MaybeTensor& out_shift, double bandwidth) {
   constexpr const char* kOp = "quantile_apply";
   check_applied(kOp, x, quantiles, scale, shift, out_scale, bandwidth);
-  check_channels(kOp, "out_shift", out_shift, x);
+  check_channels(kOp, "out_shift", out_shift, {"x", x});
 }
 
 void check_apply_backward(const at::Tensor& grad_y, const at::Tensor& x,

@@ -88,7 +88,7 @@ KeptSizes kept_sizes(Keep keep, const at::Tensor& x, const core::Scope& scope) {
   if (keep == Keep::codes) {
     const auto kept = core::kept_contexts<c10::SymInt>(scope, batch, channels, values / batch,
                                                        static_cast<int64_t>(x.element_size()));
-    return {kept.code_channels, values, kept.tables, core::kCodeTableWords, !kept.all};
+    return {kept.code_channels, values, kept.tables, core::kCodeTableWords, kept.x};
   }
   const bool any = keep == Keep::levels && (scope.images == 0 || batch <= scope.images);
   const c10::SymInt rows = any ? channels - scope.image_channels : c10::SymInt(0);
@@ -160,10 +160,10 @@ core::Quantile check_layer(const at::Tensor& x, const LayerAffine& affine,
   check_statistics(kOp, x);
   check_scope(kOp, x, options.scope);
   check_positive(kOp, "eps", options.eps);
-  check_channels(kOp, "weight_in", affine.weight_in, x);
-  check_channels(kOp, "bias_in", affine.bias_in, x);
-  check_channels(kOp, "weight_out", affine.weight_out, x);
-  check_channels(kOp, "bias_out", affine.bias_out, x);
+  check_channels(kOp, "weight_in", affine.weight_in, {"x", x});
+  check_channels(kOp, "bias_in", affine.bias_in, {"x", x});
+  check_channels(kOp, "weight_out", affine.weight_out, {"x", x});
+  check_channels(kOp, "bias_out", affine.bias_out, {"x", x});
   return check_quantile(kOp, options.quantile, kMostLayerLevels);
 }
 
@@ -182,9 +182,9 @@ core::Quantile check_layer_backward(const at::Tensor& grad_y, const LayerKept& k
               describe(grad_y), " do not replace, got none");
   check_table(kOp, {"stats", kept.stats}, at::kDouble,
               grad_y.sym_size(1) - options.scope.image_channels, core::kLayerStats, as);
-  check_channels(kOp, "weight_in", affine.weight_in, grad_y);
-  check_channels(kOp, "bias_in", affine.bias_in, grad_y);
-  check_channels(kOp, "weight_out", affine.weight_out, grad_y);
+  check_channels(kOp, "weight_in", affine.weight_in, as);
+  check_channels(kOp, "bias_in", affine.bias_in, as);
+  check_channels(kOp, "weight_out", affine.weight_out, as);
   return check_quantile(kOp, options.quantile, kMostLayerLevels);
 }
 

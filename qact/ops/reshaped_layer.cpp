@@ -77,8 +77,9 @@ LayerResult forward_by_reshaping(const at::Tensor& x, const LayerAffine& affine,
   const auto table = [&](int64_t of, int64_t columns, at::ScalarType type) {
     return at::zeros({of, columns}, x.options().dtype(type));
   };
-  LayerResult result{y, table(0, x.numel() / x.size(1), at::kByte),
-                     table(0, core::kDensityNodes, at::kInt),
+  const KeptSizes none = kept_sizes(keep, x, options.scope);
+  LayerResult result{y, table(0, none.code_columns.expect_int(), at::kByte),
+                     table(0, none.table_columns.expect_int(), at::kInt),
                      table(rows, core::kLayerStats, at::kDouble),
                      options.track ? table(rows, core::kContextBins, at::kLong)
                                    : at::empty({0}, x.options().dtype(at::kLong))};

@@ -53,8 +53,7 @@ struct LayerRun {
            const Scope& scope = {})
       : y(x.shape(), x.view().dtype, layout), grad_x(x.shape(), x.view().dtype, layout) {
     const Shape& shape = x.shape();
-    const auto kept =
-        kept_contexts(scope, shape.batch, shape.channels, shape.spatial, size_of(x.view().dtype));
+    const auto kept = kept_contexts(scope, shape, x.view().dtype);
     code.resize(kept.code_channels * shape.context_size());
     table.resize(kept.tables * kCodeTableWords);
     stats.resize(shape.channels * kLayerStats);
@@ -83,7 +82,7 @@ struct LayerRun {
     backward.eps = eps;
     backward.shape = shape;
     backward.grad_y = grad_y.view();
-    if (!kept.all) backward.x = x.view();
+    if (kept.x) backward.x = x.view();
     backward.weight_in = forward.weight_in;
     backward.bias_in = forward.bias_in;
     backward.weight_out = forward.weight_out;

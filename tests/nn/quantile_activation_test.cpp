@@ -68,11 +68,11 @@ TEST(QuantileActivation, FusedIsBatchNormAroundThePlainOperator) {
     const torch::Tensor y = fused(a), expected = composed.forward(b);
     y.backward(grad), expected.backward(grad);
     EXPECT_LE(difference(y, expected), 2 * 0.015 / std::sqrt(1.0 / 12) * 2);
-    // Two roundings of z may part a few values from their level; densities are off by less than
-    // 0.5%, in sums of 2,048 terms.
+    // Two roundings of z may part a few values from their level; gradients by code are off by less
+    // than 1%, in sums of 2,048 terms.
     EXPECT_LE((y - expected).norm().item<double>(), 0.002 * expected.norm().item<double>());
-    EXPECT_LE((a.grad() - b.grad()).norm().item<double>(), 0.005 * b.grad().norm().item<double>());
-    const double allowed = 0.4;
+    EXPECT_LE((a.grad() - b.grad()).norm().item<double>(), 0.01 * b.grad().norm().item<double>());
+    const double allowed = 0.8;
     EXPECT_LE(difference(fused->weight_in.grad(), composed.in->weight.grad()), allowed);
     EXPECT_LE(difference(fused->bias_in.grad(), composed.in->bias.grad()), allowed);
     EXPECT_LE(difference(fused->weight_out.grad(), composed.out->weight.grad()), allowed);

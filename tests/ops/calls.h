@@ -47,7 +47,8 @@ struct OperatorCall {
 
 // All tensors on that device.
 inline std::vector<OperatorCall> operator_calls(torch::Device device,
-                                                const std::vector<int64_t>& shape = {4, 3, 5, 6}) {
+                                                const std::vector<int64_t>& shape = {4, 3, 20,
+                                                                                     25}) {
   torch::manual_seed(1);
   const torch::Tensor x = torch::randn(shape);
   const int64_t channels = shape.at(1);

@@ -27,7 +27,7 @@ double off(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 const std::vector<core::Scope>& scopes() {
-  static const std::vector<core::Scope> table = {{2, 0}, {5, 0}, {0, 2}, {2, 3}, {1, 100}};
+  static const std::vector<core::Scope> table = {{2, 0}, {5, 0}, {0, 2}, {2, 3}, {3, 100}};
   return table;
 }
 
@@ -80,8 +80,8 @@ TEST(Scope, IsTheSameByReshaping) {
   const torch::NoGradGuard no_grad;
   const Vectors v(5);
   for (const auto type : {torch::kDouble, torch::kFloat, torch::kBFloat16}) {
-    const torch::Tensor values = (torch::randn({7, 5, 6, 9}, torch::kDouble) * 2 + 1).to(type);
-    const torch::Tensor grad = torch::randn({7, 5, 6, 9}, torch::kDouble).to(type);
+    const torch::Tensor values = (torch::randn({64, 5, 6, 9}, torch::kDouble) * 2 + 1).to(type);
+    const torch::Tensor grad = torch::randn({64, 5, 6, 9}, torch::kDouble).to(type);
     for (const core::Scope& scope : scopes()) {
       for (const Layout& layout : layouts()) {
         const torch::Tensor x = layout.of(values), grad_y = layout.of(grad);
@@ -108,20 +108,24 @@ TEST(Scope, IsTheSameByReshaping) {
 }
 
 TEST(Scope, KeepsCodesOfContextsThatAreLongEnough) {
-  const auto sizes = [](int64_t side, const core::Scope& scope) {
-    return ops::kept_sizes(ops::Keep::codes, torch::empty({4, 6, side, side}), scope);
+  const auto sizes = [](int64_t batch, int64_t side, const core::Scope& scope) {
+    return ops::kept_sizes(ops::Keep::codes, torch::empty({batch, 6, side, side}), scope);
   };
-  const auto half = sizes(32, {3, 0});  // contexts of 1,024 and 4,096 values
+  const auto half = sizes(4, 32, {3, 0});  // contexts of 1,024 and 4,096 values
   EXPECT_EQ(half.code_rows, 6);
   EXPECT_EQ(half.table_rows, 3 * 4 + 3);
   EXPECT_FALSE(half.x);
-  const auto short_images = sizes(16, {3, 0});  // of 256 and 1,024
+  const auto short_images = sizes(64, 16, {3, 0});  // of 256 and 16,384
   EXPECT_EQ(short_images.code_rows, 3);
   EXPECT_EQ(short_images.table_rows, 3);
   EXPECT_TRUE(short_images.x);
-  const auto groups = sizes(16, {0, 3});  // of 768, the last of 256
+  const auto groups = sizes(4, 16, {0, 3});  // of 768, the last of 256
   EXPECT_EQ(groups.table_rows, 6 * 2);
   EXPECT_FALSE(groups.x);
+  const auto few_images =
+      sizes(4, 16, {3, 0});  // tables beside x would be more than a byte a value
+  EXPECT_EQ(few_images.code_rows, 0);
+  EXPECT_TRUE(few_images.x);
 }
 
 }  // namespace

@@ -31,13 +31,15 @@ struct Scratch {
 
 // Where a set's codes and tables lie among those of both, or whether they are kept at all.
 struct Kept {
-  bool any;
+  bool any = false;
   int64_t first_code = 0, first_table = 0;
 
-  Kept(const Scope& scope, const Shape& shape, DType dtype, const ContextSet& contexts)
-      : any(keeps_codes(contexts.images * shape.spatial, size_of(dtype))) {
+  Kept(const Scope& scope, const Shape& shape, DType dtype, const ContextSet& contexts) {
+    const auto kept = kept_contexts(scope, shape, dtype);
     const ContextSet images = image_contexts(scope, shape);
-    if (contexts.first == 0 || !keeps_codes(shape.spatial, size_of(dtype))) return;
+    const bool of_images = contexts.last <= images.last;
+    any = of_images ? kept.images : kept.others;
+    if (of_images || !kept.images) return;
     first_code = images.channels() * shape.context_size();
     first_table = images.channels() * images.per_channel();
   }
