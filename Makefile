@@ -14,12 +14,13 @@ WARNINGS := $(if $(CI),-DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 CLANG_FORMAT := $(dir $(PYTHON))clang-format
 FORMAT_VERSION := $(shell sed -n s/^clang-format==//p scripts/requirements.txt)
 
-.PHONY: help demo test bench build setup format check-format sanitize sanitized mutants mutants-cuda clean
+.PHONY: help demo test test-package wheel bench build setup format check-format sanitize sanitized mutants mutants-cuda clean
 
 help:
 	@echo "make demo      train, corrupt, evaluate, compare: ends with a page to open"
 	@echo "make test      build and run all tests, the core ones under sanitizers too"
 	@echo "make bench     time the layer next to BatchNorm + ReLU; writes $(BUILD)/bench.json"
+	@echo "make wheel     the Python package as a file, in $(BUILD)/wheel"
 	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"
 	@echo "make sanitize  all tests that need no torch, under sanitizers"
 	@echo "make mutants   break each kernel on purpose: a test must notice (mutants-cuda: on a GPU)"
@@ -54,6 +55,18 @@ test: check-format build sanitized
 	  $(SIDE_BY_SIDE) ctest --test-dir $(BUILD) --output-on-failure -j $(THREADS); \
 	  failed=$$?; wait $$! || failed=1; exit $$failed
 	@QACT_LIBRARY=$(BUILD)/libqact_ops.so $(PYTHON) -m pytest -q tests/python
+	@$(MAKE) --no-print-directory test-package
+
+# The library is that of the build: nothing is compiled again.
+wheel: build
+	@rm -rf $(BUILD)/wheel
+	@$(PYTHON) -m pip --disable-pip-version-check wheel --quiet --no-deps --no-index \
+	  --no-build-isolation --wheel-dir $(BUILD)/wheel \
+	  -C cmake.define.QACT_PYTHON_LIBRARY=$(CURDIR)/$(BUILD)/python/_ops.so .
+	@ls $(BUILD)/wheel/*.whl
+
+test-package: wheel
+	@scripts/test_package $(BUILD) $(PYTHON)
 
 bench: build
 	@$(BUILD)/qact-bench

@@ -7,8 +7,8 @@ import re
 from tree import CODE, HEADERS, MAP, SOURCES
 
 # Folders of tests/ that stand for no folder of sources.
-OTHER_TESTS = {"cuda", "example", "fixtures", "fuzz", "interchange", "map", "mutants", "page",
-               "python"}
+OTHER_TESTS = {"cuda", "example", "fixtures", "fuzz", "interchange", "map", "mutants", "package",
+               "page", "python"}
 
 
 def stem(file):
@@ -22,7 +22,7 @@ def folder_of(file):
 def edges(tree):
     """(from row, to row): the includes, (file, line), that need the edge."""
     found = {}
-    for file in tree.code("qact", "cli"):
+    for file in tree.code("qact", "python", "cli"):
         here = tree.row_of(file)
         for number, path, _ in tree.includes(file):
             there = tree.row_of(path)
@@ -58,7 +58,7 @@ def check_edges(tree):
 
 def check_roots(tree):
     """An include in quotes says where the file is from the root, so that check_edges sees it."""
-    for file in tree.code("qact", "cli", "bench", "examples", "tests"):
+    for file in tree.code("qact", "python", "cli", "bench", "examples", "tests"):
         for number, path, quoted in tree.includes(file):
             if quoted and path not in tree.places:
                 yield f"{file}:{number}: expected a path from the root, got {path}"
@@ -73,7 +73,7 @@ def check_folders(tree):
                 yield f"{MAP}:{row.line}: expected a folder or a file, got {folder}"
             named.add(folder)
             named.update(f"{folder}/{name.rstrip('/')}" for name in CODE.findall(row.text))
-    code = tree.code("qact", "cli", "bench", "examples")
+    code = tree.code("qact", "python", "cli", "bench", "examples")
     for folder in sorted({folder_of(file) for file in code}):
         if folder != "qact" and folder not in named:
             yield f"{MAP}:1: expected {folder} in the map, found no row that names it"

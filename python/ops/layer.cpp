@@ -1,0 +1,114 @@
+#include "python/ops/layer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "qact/core/context.h"
+
+namespace qact::python {
+namespace {
+
+// The scope fits x, and every context has more than one value, so that it has a variance.
+void check_scope(const char* op, const Tensor& x, const core::Scope& scope) {
+  const int64_t channels = x.size(1);
+  STD_TORCH_CHECK(scope.image_channels >= 0 && scope.image_channels <= channels, "[", op,
+                  "] expected image_channels in 0..", channels, ", the channels of x, got ",
+                  scope.image_channels);
+  STD_TORCH_CHECK(scope.images >= 0, "[", op, "] expected context_images >= 0, got ", scope.images);
+  if (scope.image_channels == 0 && scope.images == 0) return;
+  const int64_t batch = x.size(0), spatial = x.numel() / (batch * channels);
+  const int64_t least = scope.image_channels > 0 || scope.images == 1 ? 1
+                        : scope.images == 0                           ? batch
+                        : batch % scope.images > 0                    ? batch % scope.images
+                                                                      : scope.images;
+  STD_TORCH_CHECK(
+      least * spatial > 1, "[", op,
+      "] expected more than one value per context to take statistics from, got contexts "
+      "of one image with one value, in ",
+      describe(x));
+}
+
+core::Quantile check_common(const char* op, const Tensor& x, const LayerVectors& vectors,
+                            const LayerSettings& settings) {
+  check_statistics(op, x);
+  check_scope(op, x, settings.scope());
+  check_positive(op, "eps", settings.eps);
+  check_channels(op, "weight_in", vectors.weight_in, x);
+  check_channels(op, "bias_in", vectors.bias_in, x);
+  check_channels(op, "weight_out", vectors.weight_out, x);
+  check_channels(op, "bias_out", vectors.bias_out, x);
+  return check_quantile(op, settings.levels, settings.bound, settings.positive_share,
+                        settings.bandwidth, settings.algorithm, kMostLayerLevels);
+}
+
+}  // namespace
+
+core::Quantile check_layer(const Tensor& x, const LayerVectors& vectors,
+                           const LayerSettings& settings) {
+  return check_common("quantile_layer", x, vectors, settings);
+}
+
+core::Quantile check_layer_backward(const Tensor& grad_y, const Tensor& x, const Tensor& kept,
+                                    const Tensor& stats, const LayerVectors& vectors,
+                                    const LayerSettings& settings) {
+  constexpr const char* kOp = "quantile_layer_backward";
+  const core::Quantile quantile = check_common(kOp, x, vectors, settings);
+  const Named as = {"x", x};
+  check_like(kOp, {"grad_y", grad_y}, as);
+  check_device(kOp, {"kept", kept}, as);
+  const int64_t rows = x.size(1) - settings.image_channels;
+  const int64_t bytes = Kept(x, settings.scope()).bytes();
+  STD_TORCH_CHECK(
+      kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() && kept.numel() == bytes, "[",
+      kOp, "] expected kept to be ", bytes,
+      " bytes, as the forward pass left it, "
+      "got ",
+      describe(kept));
+  check_table(kOp, {"stats", stats}, ScalarType::Double, rows, core::kLayerStats, as);
+  return quantile;
+}
+
+void check_track(const TrackArguments& a) {
+  constexpr const char* kOp = "layer_track";
+  const Named as = {"context", a.context};
+  check_context(kOp, as);
+  check_in_place(kOp, as);
+  const int64_t channels = a.context.size(0);
+  for (const Named& vector : {Named{"mean_in", a.mean_in}, Named{"var_in", a.var_in},
+                              Named{"mean_out", a.mean_out}, Named{"var_out", a.var_out}}) {
+    check_vector(kOp, vector, channels, as);
+    check_in_place(kOp, vector);
+  }
+  check_device(kOp, {"batches", a.batches}, as);
+  STD_TORCH_CHECK(a.batches.scalar_type() == ScalarType::Long && a.batches.dim() == 0, "[", kOp,
+                  "] expected batches to be one int64, got ", describe(a.batches));
+  check_table(kOp, {"stats", a.stats}, ScalarType::Double, channels, core::kLayerStats, as);
+  check_like(kOp, {"batch", a.batch}, as);
+  STD_TORCH_CHECK(!a.momentum || (*a.momentum >= 0 && *a.momentum <= 1), "[", kOp,
+                  "] expected momentum in [0, 1], got ", a.momentum.value_or(0));
+  STD_TORCH_CHECK(a.n > 1, "[", kOp, "] expected a number n > 1 of values per channel, got ", a.n);
+  STD_TORCH_CHECK(a.context_images > 0 && a.context_images <= a.images, "[", kOp,
+                  "] expected context_images in 1..", a.images, ", the images, got ",
+                  a.context_images);
+}
+
+core::LayerTrack track_call(const TrackArguments& a) {
+  core::LayerTrack call;
+  call.channels = a.context.size(0);
+  call.mean_in = running_vector(a.mean_in);
+  call.var_in = running_vector(a.var_in);
+  call.mean_out = running_vector(a.mean_out);
+  call.var_out = running_vector(a.var_out);
+  call.context = static_cast<int64_t*>(a.context.mutable_data_ptr());
+  call.batches = static_cast<int64_t*>(a.batches.mutable_data_ptr());
+  const double n = static_cast<double>(a.n);
+  call.n = static_cast<double>(a.context_images) / static_cast<double>(a.images) * n;
+  call.values = effective_count(n);
+  return call;
+}
+
+double effective_count(double values) {
+  return std::clamp(values, core::kMinContextCount, 0x1.0p40);
+}
+
+}  // namespace qact::python

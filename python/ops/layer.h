@@ -1,0 +1,72 @@
+// The fused layer's operators on any device: their arguments, their checks, and what the forward
+// pass keeps for the backward pass.
+#pragma once
+
+#include <tuple>
+
+#include "python/ops/tensors.h"
+#include "qact/core/contexts.h"
+
+namespace qact::python {
+
+// The numbers of the schemas.
+struct LayerSettings {
+  double eps;
+  int64_t levels;
+  double bound, positive_share, bandwidth;
+  int64_t algorithm, image_channels, context_images;
+
+  core::Scope scope() const { return {image_channels, context_images}; }
+};
+
+// What the backward pass is handed beside x and the statistics: one tensor of bytes, of which
+// nobody else knows more than its length. It has the tables of all contexts that are kept, then
+// their codes (core/contexts.h). The fake kernels have the length by the same rule, in Python.
+struct Kept {
+  core::KeptContexts<int64_t> contexts;
+  int64_t codes;
+
+  Kept(const Tensor& x, const core::Scope& scope)
+      : contexts(core::kept_contexts<int64_t>(scope, x.size(0), x.size(1),
+                                              values_per_channel(x) / x.size(0),
+                                              static_cast<int64_t>(x.element_size()))),
+        codes(contexts.code_channels * values_per_channel(x)) {}
+
+  int64_t table_bytes() const {
+    return contexts.tables * static_cast<int64_t>(sizeof(core::CodeTable));
+  }
+  int64_t bytes() const { return table_bytes() + codes; }
+
+  template <class Call, class Byte>  // either direction
+  void fill(Call& call, Byte* bytes) const {
+    if (contexts.tables > 0) call.table = reinterpret_cast<decltype(call.table)>(bytes);
+    call.code = bytes + table_bytes();
+  }
+};
+
+struct LayerVectors {
+  const MaybeTensor &weight_in, &bias_in, &weight_out, &bias_out;
+};
+
+core::Quantile check_layer(const Tensor& x, const LayerVectors& vectors,
+                           const LayerSettings& settings);
+core::Quantile check_layer_backward(const Tensor& grad_y, const Tensor& x, const Tensor& kept,
+                                    const Tensor& stats, const LayerVectors& vectors,
+                                    const LayerSettings& settings);
+
+// What a layer remembers of a batch: the arguments of layer_track.
+struct TrackArguments {
+  const Tensor &mean_in, &var_in, &mean_out, &var_out, &context, &batches, &stats, &batch;
+  std::optional<double> momentum;  // none: a cumulative average
+  int64_t n;                       // values per channel in the batch
+  int64_t context_images, images;  // in a context, in the batch
+};
+void check_track(const TrackArguments& arguments);
+// All but momentum, which a device may have to read from its own memory.
+core::LayerTrack track_call(const TrackArguments& arguments);
+
+// Of a running context after a batch of so many values. The upper end is what fixed point can
+// hold; nothing weighs against it.
+double effective_count(double values);
+
+}  // namespace qact::python

@@ -1,0 +1,22 @@
+"""Networks that adapt to the distribution they are shown.
+
+The output of a neuron with a quantile activation is the rank of its pre-activation within its
+context, usually the batch. :class:`QuantileActivation` takes the place of BatchNorm and ReLU.
+"""
+
+from importlib import metadata as _metadata
+
+from . import _fake, _autograd, _vmap  # noqa: F401  (they register with torch)
+from . import functional, losses
+from .classifier import QuantileClassifier
+from .context_mode import reset_running_stats, set_context_mode, update_contexts
+from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
+                      QuantileActivation3d)
+
+__version__ = _metadata.version("qact")
+
+__all__ = [
+    "QuantileActivation", "QuantileActivation1d", "QuantileActivation2d", "QuantileActivation3d",
+    "QuantileClassifier", "functional", "losses", "reset_running_stats", "set_context_mode",
+    "update_contexts",
+]

@@ -1,0 +1,237 @@
+"""Gradients of the operators.
+
+Each formula serves three times. Registered with the operator, it holds wherever the operator goes:
+compilers, exported programs. torch.func wants it as an autograd.Function with a setup_context. For
+plain eager calls there is another one, which costs less: it hands the tensors to the kernel below
+autograd, and keeps what the backward pass needs without a second look at the call.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ._library import ops
+
+_below_autograd = torch._C._AutoDispatchBelowAutograd
+_in_func = torch._C._are_functorch_transforms_active
+
+_layer_forward = ops.layer_forward.default
+_layer_backward = ops.layer_backward.default
+_activation_forward = ops.activation_forward.default
+_apply = ops.quantile_apply.default
+_apply_backward = ops.quantile_apply_backward.default
+
+
+def _refuse_tangents(op: str, *tensors) -> None:
+    """There is no differentiation in forward mode; a tangent must not be lost without a word."""
+    for tensor in tensors:
+        if tensor is not None and torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+            raise NotImplementedError(
+                f"[{op}] expected tensors without tangents, got some: there is no differentiation "
+                "in forward mode"
+            )
+
+
+def _wanted(gradients: Tensor, needed) -> tuple:
+    return tuple(gradients[i] if need else None for i, need in enumerate(needed))
+
+
+def _register(op, gradients, setup) -> type:
+    """Registers a formula with the operator, and returns it as torch.func wants it."""
+    torch.library.register_autograd(op, gradients, setup_context=setup)
+    return type(op.name().replace("::", "_"), (torch.autograd.Function,), {
+        "generate_vmap_rule": True,
+        "forward": staticmethod(lambda *args: op(*args)),
+        "setup_context": staticmethod(lambda ctx, inputs, output: setup(ctx, inputs, output)),
+        "backward": staticmethod(gradients),
+    })
+
+
+# --- what has no gradient: differentiating it is an error that names the operator
+
+def _without_gradient(op) -> type:
+    def refuse(ctx, *_):
+        raise NotImplementedError(f"[{op._opname}] expected no gradient to be asked of it, got "
+                                  "one: it cannot be differentiated")
+
+    return _register(op, refuse, lambda ctx, inputs, output: None)
+
+
+_FuncLayerBackward = _without_gradient(_layer_backward)
+_FuncApplyBackward = _without_gradient(_apply_backward)
+_without_gradient(ops.layer_tracked.default)
+
+
+# --- the fused layer. The shift is needed only where a context is computed again.
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight_in, bias_in, weight_out, bias_out, settings, track):
+        with _below_autograd():
+            y, kept, stats, context = _layer_forward(
+                x, weight_in, bias_in, weight_out, bias_out, *settings, True, track)
+        again = settings[6] > 0 or settings[7] > 0
+        ctx.save_for_backward(x, kept, stats, weight_in, bias_in if again else None, weight_out)
+        ctx.settings = settings
+        ctx.mark_non_differentiable(stats, context)
+        ctx.set_materialize_grads(False)
+        return y, stats, context
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_y, _stats, _context):
+        if grad_y is None:
+            return (None,) * 7
+        # Under autograd's eyes: a checkpoint computes its tensors anew in here.
+        saved = ctx.saved_tensors
+        with _below_autograd():
+            grad_x, affine = _layer_backward(grad_y, *saved, *ctx.settings)
+            need = ctx.needs_input_grad
+            return (grad_x, *_wanted(affine, need[1:5]), None, None)
+
+
+def _layer_setup(ctx, inputs, output):
+    x, weight_in, bias_in, weight_out, _bias_out, *settings, keep, _track = inputs
+    _y, kept, stats, context = output
+    if not keep:
+        raise RuntimeError("[quantile_layer] expected keep=True where a gradient is wanted")
+    ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
+    ctx.settings = settings
+    ctx.mark_non_differentiable(kept, stats, context)
+
+
+def _layer_gradients(ctx, grad_y, _kept, _stats, _context):
+    call = _FuncLayerBackward.apply if _in_func() else _layer_backward
+    grad_x, affine = call(grad_y, *ctx.saved_tensors, *ctx.settings)
+    return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), *(None,) * 10)
+
+
+_FuncLayer = _register(_layer_forward, _layer_gradients, _layer_setup)
+
+
+# --- the plain activation
+
+def _activation_gradient(grad: Tensor, density: Tensor) -> Tensor:
+    # An infinite gradient where the density is 0 is no gradient.
+    return torch.where(density == 0, torch.zeros((), dtype=grad.dtype, device=grad.device),
+                       grad * density)
+
+
+class _Activation(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, settings):
+        with _below_autograd():
+            y, density = _activation_forward(x, *settings, True)
+        ctx.save_for_backward(density)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_y):
+        return _activation_gradient(grad_y, ctx.saved_tensors[0]), None
+
+
+def _activation_setup(ctx, inputs, output):
+    if not inputs[-1]:
+        raise RuntimeError("[quantile_activation] expected keep=True where a gradient is wanted")
+    ctx.save_for_backward(output[1])
+    ctx.mark_non_differentiable(output[1])
+
+
+def _activation_gradients(ctx, grad_y, _density):
+    return (_activation_gradient(grad_y, ctx.saved_tensors[0].detach()), *(None,) * 9)
+
+
+_FuncActivation = _register(_activation_forward, _activation_gradients, _activation_setup)
+
+
+# --- values among given quantiles
+
+class _Apply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, quantiles, scale, shift, out_scale, out_shift, bandwidth, quantised):
+        with _below_autograd():
+            y = _apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth, quantised)
+        ctx.save_for_backward(x, quantiles, scale, shift, out_scale)
+        ctx.bandwidth = bandwidth
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_y):
+        saved = ctx.saved_tensors
+        with _below_autograd():
+            grad_x, affine = _apply_backward(grad_y, *saved, ctx.bandwidth)
+            return (grad_x, None, *_wanted(affine, ctx.needs_input_grad[2:6]), None, None)
+
+
+def _apply_setup(ctx, inputs, output):
+    x, quantiles, scale, shift, out_scale, _out_shift, bandwidth, _quantised = inputs
+    ctx.save_for_backward(x, quantiles, scale, shift, out_scale)
+    ctx.bandwidth = bandwidth
+
+
+def _apply_gradients(ctx, grad_y):
+    call = _FuncApplyBackward.apply if _in_func() else _apply_backward
+    grad_x, affine = call(grad_y, *ctx.saved_tensors, ctx.bandwidth)
+    return (grad_x, None, *_wanted(affine, ctx.needs_input_grad[2:6]), None, None)
+
+
+_FuncApply = _register(_apply, _apply_gradients, _apply_setup)
+
+
+# --- the calls
+
+def plain() -> bool:
+    """Whether this is an eager call, and no compiler, tracer or torch.func looks on, who would
+    want operators instead of Python."""
+    return not (torch.compiler.is_compiling() or torch.jit.is_tracing() or _in_func())
+
+
+def _needs_gradient(*tensors) -> bool:
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def layer(x, weight_in, bias_in, weight_out, bias_out, settings, track):
+    """(y, stats, context); settings are the schema's numbers from eps to context_images."""
+    vectors = (weight_in, bias_in, weight_out, bias_out)
+    if torch.autograd.forward_ad._current_level >= 0:
+        _refuse_tangents("quantile_layer", x, *vectors)
+    keep = _needs_gradient(x, *vectors)
+    if keep and plain():
+        return _Layer.apply(x, *vectors, settings, track)
+    call = _layer_forward
+    if _in_func() and torch.is_grad_enabled():
+        call, keep = _FuncLayer.apply, True  # who wants a gradient may look from further out
+    y, _, stats, context = call(x, *vectors, *settings, keep, track)
+    return y, stats, context
+
+
+def activation(x, settings):
+    if torch.autograd.forward_ad._current_level >= 0:
+        _refuse_tangents("quantile_activation", x)
+    keep = _needs_gradient(x)
+    if keep and plain():
+        return _Activation.apply(x, settings)
+    if _in_func() and torch.is_grad_enabled():
+        return _FuncActivation.apply(x, *settings, True)[0]
+    return _activation_forward(x, *settings, keep)[0]
+
+
+def apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth, quantised):
+    vectors = (scale, shift, out_scale, out_shift)
+    if torch.autograd.forward_ad._current_level >= 0:
+        _refuse_tangents("quantile_apply", x, *vectors)
+    if _needs_gradient(x, *vectors) and plain():
+        return _Apply.apply(x, quantiles, *vectors, bandwidth, quantised)
+    call = _FuncApply.apply if _in_func() and torch.is_grad_enabled() else _apply
+    return call(x, quantiles, *vectors, bandwidth, quantised)
+
+
+def takes_tracked(x, vectors) -> bool:
+    """Whether layer_tracked does: it has no gradient, and folds vectors of one type alone."""
+    if (torch.autograd.forward_ad._current_level >= 0 or _in_func()
+            or _needs_gradient(x, *vectors)):
+        return False
+    types = {v.dtype for v in vectors if v is not None}
+    return not types or types == {torch.float32} or types == {torch.float64}

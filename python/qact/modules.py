@@ -1,0 +1,421 @@
+"""The quantile activation as a module: norm, activation, norm, and its running context."""
+
+import math
+from typing import Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from . import _autograd
+from ._library import ops
+from ._running import RunningQuantiles
+from .functional import (algorithm_number, context_standard_normal, quantile_activation,
+                         quantile_apply)
+
+#: In eval(); train() always uses the batch's own.
+CONTEXT_MODES = ("batch", "tracked", "prior", "stream")
+SCOPES = ("batch", "image", "group")
+_STREAM_MOMENTUM = 0.1  # where a layer's own momentum is a cumulative average
+_MOST_LAYER_LEVELS, _MOST_LEVELS = 255, 65535
+
+
+def check_mode(where: str, mode: str, prior: float) -> None:
+    if mode not in CONTEXT_MODES:
+        raise ValueError(f"[{where}] expected a mode of {', '.join(CONTEXT_MODES)}, got {mode!r}")
+    if not (math.isfinite(prior) and prior >= 0):
+        raise ValueError(f"[{where}] expected a finite prior >= 0, got {prior}")
+
+
+def _describe(x: Tensor) -> str:
+    return f"{str(x.dtype).removeprefix('torch.')} of shape {tuple(x.shape)}"
+
+
+def _folded(mean: Tensor, var: Tensor, weight: Optional[Tensor], bias: Optional[Tensor],
+            eps: float) -> tuple[Tensor, Tensor]:
+    """A norm as scale * x + shift, given its statistics."""
+    scale = torch.rsqrt(var + eps)
+    if weight is not None:
+        scale = scale * weight
+    shift = -mean * scale
+    return scale, shift if bias is None else shift + bias
+
+
+def _channel_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The unbiased variance and the mean of each channel; of a single value, 0 and itself."""
+    dims = [0, *range(2, x.dim())]
+    values = x if x.dtype == torch.float64 else x.float()
+    # With symbols for sizes there is more than one value: compilers specialise on 0 and 1.
+    correction = 1 if x.numel() > x.shape[1] else 0
+    var, mean = torch.var_mean(values, dims, correction=correction)
+    return var, mean
+
+
+class QuantileActivation(nn.Module):
+    r"""Norm, quantile activation, norm: :math:`y = \gamma_2 N(\mathrm{QAct}(\gamma_1 N(x) +
+    \beta_1)) + \beta_2`, in place of BatchNorm and ReLU. See :mod:`qact.functional` for QAct.
+
+    Training ranks a value in its batch and remembers the batch in the running context. In ``eval()``
+    the ``context_mode`` says in what a value is ranked:
+
+    ========= ======================================================================
+    tracked   the running context: single samples work and do not see each other
+    batch     its own batch: adapts to what it is shown
+    prior     the running context, counted as ``prior`` images, blended with the batch's
+    stream    the running context, which first moves towards the batch by ``momentum``
+    ========= ======================================================================
+
+    Args:
+        num_features: C of an input ``(B, C, ...)``.
+        levels, bound, positive_share, bandwidth, algorithm: see :mod:`qact.functional`.
+        eps: of both norms.
+        momentum: of running statistics and context; None: a cumulative average (0.1 in stream).
+        affine: whether the norms have a scale and a shift at all.
+        affine_in: whether the inner one has. Ranks do not depend on its scale, yet the density
+            gives it a gradient: with no layer in front, False is the safer choice.
+        norm_in, norm_out: the two norms; the layer is fused if both are on.
+        track_running_stats: False: no buffers, and the batch's own context in eval(), too.
+        scope: whose values a context is made of: ``batch``, ``image`` (no image sees another) or
+            ``group`` (``group_images`` consecutive images; the last group is the remainder).
+        image_share: the share of the channels, the first ones, rounded down, whose scope is the
+            image in any case. In eval(), too, each image is their context.
+        prior: see above.
+
+    Shape:
+        ``(B, C, ...)`` to the same. In eval() an empty batch is taken, too.
+
+    All state lives in buffers, whose names and types are those of the C++ module, so that weights
+    travel both ways bit for bit. ``context`` and ``num_batches_tracked`` stay int64 in ``.half()``.
+    An average of models (EMA) truncates the int64 context; ``update_contexts`` makes it anew.
+
+    >>> import torch, qact
+    >>> layer = qact.QuantileActivation(8)
+    >>> x = torch.randn(32, 8, 4, 4)
+    >>> layer(x).shape, int(layer.num_batches_tracked)
+    (torch.Size([32, 8, 4, 4]), 1)
+    >>> layer.eval()(x[:1]).shape
+    torch.Size([1, 8, 4, 4])
+    """
+
+    running_mean_in: Optional[Tensor]
+    running_var_in: Optional[Tensor]
+    running_mean_out: Optional[Tensor]
+    running_var_out: Optional[Tensor]
+    context: Optional[Tensor]
+    num_batches_tracked: Optional[Tensor]
+    weight_in: Optional[nn.Parameter]
+    bias_in: Optional[nn.Parameter]
+    weight_out: Optional[nn.Parameter]
+    bias_out: Optional[nn.Parameter]
+
+    def __init__(self, num_features: int, *, levels: int = 100, bound: float = 100.0,
+                 positive_share: float = 0.5, bandwidth: float = 0.5, eps: float = 1e-5,
+                 momentum: Optional[float] = 0.1, affine: bool = True, affine_in: bool = True,
+                 norm_in: bool = True, norm_out: bool = True, track_running_stats: bool = True,
+                 scope: str = "batch", group_images: int = 0, image_share: float = 0.0,
+                 algorithm: str = "auto", context_mode: str = "tracked", prior: float = 16.0,
+                 device=None, dtype=None) -> None:
+        super().__init__()
+        self.num_features, self.levels, self.bound = num_features, levels, bound
+        self.positive_share, self.bandwidth, self.eps = positive_share, bandwidth, eps
+        self.momentum, self.algorithm = momentum, algorithm
+        self.affine, self.affine_in = affine, affine_in
+        self.norm_in, self.norm_out = norm_in, norm_out
+        self.track_running_stats = track_running_stats
+        self.scope, self.group_images, self.image_share = scope, group_images, image_share
+        self.context_mode, self.prior = context_mode, prior
+        self._check_options()
+        self._running_quantiles = RunningQuantiles()
+        vector = {"device": device, "dtype": dtype}
+        for end, norm, learns in (("in", norm_in, affine and affine_in), ("out", norm_out, affine)):
+            for name in ("weight_", "bias_"):
+                value = nn.Parameter(torch.empty(num_features, **vector)) if norm and learns else None
+                self.register_parameter(name + end, value)
+            for name in ("running_mean_", "running_var_"):
+                tracked = norm and track_running_stats
+                self.register_buffer(
+                    name + end, torch.empty(num_features, **vector) if tracked else None)
+        counts = {"device": device, "dtype": torch.int64}
+        self.register_buffer("context", torch.empty(num_features, 256, **counts)
+                             if track_running_stats else None)
+        self.register_buffer("num_batches_tracked", torch.zeros((), **counts)
+                             if track_running_stats else None)
+        self.reset_parameters()
+
+    def _check_options(self) -> None:
+        where = type(self).__name__
+
+        def expect(sound: bool, what: str, got: object) -> None:
+            if not sound:
+                raise ValueError(f"[{where}] expected {what}, got {got}")
+
+        most = _MOST_LAYER_LEVELS if self._fused else _MOST_LEVELS
+        expect(self.num_features > 0, "num_features > 0", self.num_features)
+        expect(2 <= self.levels <= most, f"levels in 2..{most}", self.levels)
+        for name in ("bound", "bandwidth", "eps"):
+            value = getattr(self, name)
+            expect(math.isfinite(value) and value > 0, f"a finite {name} > 0", value)
+        expect(0 < self.positive_share < 1, "positive_share in (0, 1)", self.positive_share)
+        expect(self.momentum is None or 0 <= self.momentum <= 1, "momentum in [0, 1]",
+               self.momentum)
+        expect(0 <= self.image_share <= 1, "image_share in [0, 1]", self.image_share)
+        expect(self.scope in SCOPES, f"a scope of {', '.join(SCOPES)}", repr(self.scope))
+        grouped = self.scope == "group"
+        expect((self.group_images > 0) if grouped else (self.group_images == 0),
+               "group_images > 0 with the scope group, and 0 with others", self.group_images)
+        expect(self._fused or (self.scope == "batch" and self.image_share == 0),
+               "norm_in and norm_out with a scope other than batch",
+               f"norm_in {self.norm_in}, norm_out {self.norm_out}")
+        algorithm_number(self.algorithm)
+        check_mode(where, self.context_mode, self.prior)
+
+    @property
+    def _fused(self) -> bool:
+        return self.norm_in and self.norm_out
+
+    @property
+    def _image_channels(self) -> int:
+        """The first channels, whose scope is the image."""
+        if self.scope == "image":
+            return self.num_features
+        return int(self.image_share * self.num_features)
+
+    def reset_running_stats(self) -> None:
+        """Running statistics and context as before any training."""
+        if not self.track_running_stats:
+            return
+        with torch.no_grad():
+            if self.norm_in:
+                self.running_mean_in.zero_()
+                self.running_var_in.fill_(1)
+            if self.norm_out:
+                # A uniform activation, which is what an untrained layer's context promises.
+                self.running_mean_out.fill_(0.5)
+                self.running_var_out.fill_(1 / 12)
+            if not self.context.is_meta:
+                self.context.copy_(context_standard_normal(self.num_features, self.context.device))
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        with torch.no_grad():
+            for name, value in (("weight_in", 1), ("bias_in", 0), ("weight_out", 1),
+                                ("bias_out", 0)):
+                if getattr(self, name) is not None:
+                    getattr(self, name).fill_(value)
+
+    def extra_repr(self) -> str:
+        parts = [str(self.num_features), f"levels={self.levels}"]
+        if not self._fused:
+            parts.append(f"norm_in={self.norm_in}, norm_out={self.norm_out}")
+        if self.scope != "batch":
+            parts.append(f"scope={self.scope}")
+        if self.group_images:
+            parts.append(f"group_images={self.group_images}")
+        if self.image_share:
+            parts.append(f"image_share={self.image_share}")
+        parts.append(f"context_mode={self.context_mode}")
+        return ", ".join(parts)
+
+    def _check_input_dim(self, x: Tensor) -> None:
+        if x.dim() < 2:
+            raise ValueError(f"[{type(self).__name__}] expected a tensor of 2 or more dimensions, "
+                             f"got {_describe(x)}")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._run(x, quantised=True, track=True)
+
+    def rank(self, x: Tensor, track: bool = False) -> Tensor:
+        """The cumulative weight of x instead of its level: what is left of the rank once levels
+        tie. In the same context as forward. Needs ``norm_out=False``."""
+        if self.norm_out:
+            raise ValueError(f"[{type(self).__name__}] expected norm_out=False for rank()")
+        return self._run(x, quantised=False, track=track)
+
+    def _run(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
+        self._check_input_dim(x)
+        if x.shape[1] != self.num_features:
+            raise ValueError(f"[{type(self).__name__}] expected {self.num_features} channels in "
+                             f"dimension 1, got {_describe(x)}")
+        if self.training:
+            return self._in_batch(x, quantised, track and self.track_running_stats)
+        if x.shape[0] == 0:
+            return x.clone()
+        if self.context_mode == "batch" or not self.track_running_stats:
+            return self._in_batch(x, quantised, False)
+        return self._in_running(x, quantised, track)
+
+    # --- the batch's own context
+
+    def _in_batch(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
+        if self._fused:
+            return self._in_batch_fused(x, track)
+        if (self.norm_in or self.norm_out) and x.numel() <= x.shape[1]:
+            raise ValueError(f"[{type(self).__name__}] expected more than one value per channel to "
+                             f"take statistics from, got {_describe(x)}")
+        z = self._batch_norm(x, "in", track) if self.norm_in else x
+        u = quantile_activation(z, self.levels, self.bound, self.positive_share, self.bandwidth,
+                                self.algorithm, quantised)
+        y = self._batch_norm(u, "out", track) if self.norm_out else u
+        if track:
+            with torch.no_grad():
+                self.context.copy_(ops.context_blend(
+                    self.context, ops.context_build(z, None, None), self.num_batches_tracked, None,
+                    self.momentum, x.shape[0], x.numel() // x.shape[1]))
+                self.num_batches_tracked.add_(1)
+        return y
+
+    def _batch_norm(self, x: Tensor, end: str, track: bool) -> Tensor:
+        weight, bias = getattr(self, "weight_" + end), getattr(self, "bias_" + end)
+        if not track:
+            return F.batch_norm(x, None, None, weight, bias, True, 0.0, self.eps)
+        mean, var = getattr(self, "running_mean_" + end), getattr(self, "running_var_" + end)
+        if self.momentum is not None:
+            return F.batch_norm(x, mean, var, weight, bias, True, self.momentum, self.eps)
+        # A cumulative average: its share is a tensor's, which no compiler may read.
+        with torch.no_grad():
+            share = 1.0 / (self.num_batches_tracked + 1)
+            batch_var, batch_mean = _channel_statistics(x)
+            mean.lerp_(batch_mean.to(mean.dtype), share.to(mean.dtype))
+            var.lerp_(batch_var.to(var.dtype), share.to(var.dtype))
+        return F.batch_norm(x, None, None, weight, bias, True, 0.0, self.eps)
+
+    def _settings(self, image_channels: int) -> tuple:
+        return (self.eps, self.levels, self.bound, self.positive_share, self.bandwidth,
+                algorithm_number(self.algorithm), image_channels, self.group_images)
+
+    def _in_batch_fused(self, x: Tensor, track: bool) -> Tensor:
+        image_channels = self._image_channels
+        y, stats, batch = _autograd.layer(x, self.weight_in, self.bias_in, self.weight_out,
+                                          self.bias_out, self._settings(image_channels), track)
+        if not track:
+            return y
+        if image_channels == self.num_features:
+            with torch.no_grad():
+                self.num_batches_tracked.add_(1)
+            return y
+        running = [self._rows(buffer) for buffer in (
+            self.running_mean_in, self.running_var_in, self.running_mean_out, self.running_var_out,
+            self.context)]
+        images = x.shape[0]
+        context_images = min(self.group_images, images) if self.group_images else images
+        ops.layer_track.default(*running, self.num_batches_tracked, stats, batch, self.momentum,
+                                x.numel() // x.shape[1], context_images, images)
+        return y
+
+    # --- the running context
+
+    def _rows(self, vector):
+        """The part of the channels with a running context: all but the image's."""
+        first = self._image_channels
+        return vector if first == 0 or vector is None else vector[first:]
+
+    def _in_running(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
+        first = self._image_channels
+        if first == self.num_features:
+            return self._in_images(x)
+        blends = self.context_mode != "tracked"
+        others = x[:, first:] if first else x
+        y = self._in_blend(others, quantised, track) if blends else self._in_tracked(
+            others, quantised)
+        return y if first == 0 else torch.cat([self._in_images(x[:, :first]), y], 1)
+
+    def _in_images(self, x: Tensor) -> Tensor:
+        """x: the channels whose scope is the image."""
+        channels = x.shape[1]
+        vectors = [v if v is None else v[:channels]
+                   for v in (self.weight_in, self.bias_in, self.weight_out, self.bias_out)]
+        settings = (*self._settings(channels)[:-1], 0)
+        return _autograd.layer(x, *vectors, settings, False)[0]
+
+    def _in_tracked(self, x: Tensor, quantised: bool) -> Tensor:
+        parts = [self._rows(getattr(self, name)) for name in (
+            "running_mean_in", "running_var_in", "weight_in", "bias_in",
+            "running_mean_out", "running_var_out", "weight_out", "bias_out")]
+        context = self._rows(self.context)
+        if _autograd.plain():
+            quantiles = self._running_quantiles.get(context, self.levels, self.bound,
+                                                    self.positive_share)
+        else:
+            quantiles = ops.context_quantiles(context, self.levels, self.bound,
+                                              self.positive_share)
+        if _autograd.takes_tracked(x, parts):
+            return ops.layer_tracked.default(x, quantiles, *parts, self.eps, quantised)
+        scale = shift = out_scale = out_shift = None
+        if self.norm_in:
+            scale, shift = _folded(*parts[:4], self.eps)
+        if self.norm_out:
+            out_scale, out_shift = _folded(*parts[4:], self.eps)
+        return quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, self.bandwidth,
+                              quantised)
+
+    def _in_blend(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
+        """prior: the running context counts as so many images against the batch's own. stream: the
+        running one moves by momentum and is used after that. Either way both norms are blended by
+        the same shares, each before what follows it is ranked."""
+        stream = self.context_mode == "stream"
+        track = stream and track
+        momentum = _STREAM_MOMENTUM if self.momentum is None else self.momentum
+        images = x.shape[0]
+        share = momentum if stream else images / (self.prior + images)
+
+        def blend(running: Tensor, batch: Tensor) -> Tensor:
+            blended = torch.lerp(running, batch.to(running.dtype), share)
+            if track:
+                with torch.no_grad():
+                    running.copy_(blended)
+            return blended
+
+        if track:
+            with torch.no_grad():
+                self.num_batches_tracked.add_(1)
+        scale = shift = None
+        if self.norm_in:
+            var, mean = _channel_statistics(x)
+            mean = blend(self._rows(self.running_mean_in), mean)
+            var = blend(self._rows(self.running_var_in), var)
+            scale, shift = _folded(mean, var, self._rows(self.weight_in), self._rows(self.bias_in),
+                                   self.eps)
+        with torch.no_grad():
+            context = self._rows(self.context)
+            blended = ops.context_blend(
+                context, ops.context_build(x, scale, shift), None, None if stream else self.prior,
+                momentum, images, x.numel() // x.shape[1])
+            if track:
+                context.copy_(blended)
+            quantiles = ops.context_quantiles(blended, self.levels, self.bound,
+                                              self.positive_share)
+        u = quantile_apply(x, quantiles, scale, shift, None, None, self.bandwidth, quantised)
+        if not self.norm_out:
+            return u
+        var, mean = _channel_statistics(u)
+        mean = blend(self._rows(self.running_mean_out), mean)
+        var = blend(self._rows(self.running_var_out), var)
+        scale, shift = _folded(mean, var, self._rows(self.weight_out), self._rows(self.bias_out),
+                               self.eps)
+        shape = [1, -1] + [1] * (x.dim() - 2)
+        return (u * scale.view(shape) + shift.view(shape)).to(x.dtype)
+
+
+class QuantileActivation1d(QuantileActivation):
+    """QuantileActivation of ``(B, C)`` and ``(B, C, L)`` alone."""
+
+    _dimensions: tuple[int, ...] = (2, 3)
+
+    def _check_input_dim(self, x: Tensor) -> None:
+        if x.dim() not in self._dimensions:
+            expected = " or ".join(str(d) for d in self._dimensions)
+            raise ValueError(f"[{type(self).__name__}] expected a tensor of {expected} dimensions, "
+                             f"got {_describe(x)}")
+
+
+class QuantileActivation2d(QuantileActivation1d):
+    """QuantileActivation of ``(B, C, H, W)`` alone."""
+
+    _dimensions = (4,)
+
+
+class QuantileActivation3d(QuantileActivation1d):
+    """QuantileActivation of ``(B, C, D, H, W)`` alone."""
+
+    _dimensions = (5,)

@@ -1,0 +1,36 @@
+"""Tests of the installed package. QACT_BUILD names the folder of the C++ build to compare with,
+build/ otherwise; what is not built there is skipped, and pytest says so."""
+
+import os
+import pathlib
+
+import pytest
+import torch
+
+import qact
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("QACT_BUILD", ROOT / "build")).resolve()
+
+assert ROOT not in pathlib.Path(qact.__file__).parents or BUILD in pathlib.Path(
+    qact.__file__).parents, "the tests are of the installed package, not of its sources"
+
+
+def built(name):
+    """A file of the C++ build."""
+    path = BUILD / name
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+@pytest.fixture
+def cpp():
+    """The operators of the C++ library, in the same process."""
+    torch.ops.load_library(str(built("libqact_ops.so")))
+    return torch.ops.qact
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)

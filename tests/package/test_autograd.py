@@ -1,0 +1,118 @@
+"""Gradients in eager mode and by torch.func; what is refused."""
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import forward_ad
+from torch.func import functional_call, grad, jvp, vmap
+
+import qact
+from qact import functional as QF
+
+
+def layer(x):
+    return QF.quantile_layer(x)[0]
+
+
+def applied(x):
+    return QF.quantile_apply(x, torch.linspace(-2, 2, 9).repeat(3, 1))
+
+
+FUNCTIONS = {"layer": layer, "activation": QF.quantile_activation, "apply": applied}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_registered_and_eager_gradients_agree(name):
+    x = torch.randn(10, 3, 4)
+    weight = torch.randn(10, 3, 4)
+    eager = x.clone().requires_grad_()
+    (FUNCTIONS[name](eager) * weight).sum().backward()
+    assert torch.equal(grad(lambda t: (FUNCTIONS[name](t) * weight).sum())(x), eager.grad)
+    assert eager.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_vmap_is_a_loop(name):
+    x = torch.randn(5, 10, 3, 4)
+    for dim in (0, 2):
+        moved = x.movedim(0, dim)
+        assert torch.equal(vmap(FUNCTIONS[name], in_dims=dim)(moved),
+                           torch.stack([FUNCTIONS[name](sample) for sample in x]))
+
+
+@pytest.mark.parametrize("mode", ["tracked", "batch"])
+def test_gradients_per_sample(mode):
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), qact.QuantileActivation2d(3), nn.Flatten(),
+                          nn.Linear(48, 2))
+    model(torch.randn(20, 2, 6, 6))
+    qact.set_context_mode(model.eval(), mode)
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    buffers = dict(model.named_buffers())
+    x, labels = torch.randn(6, 2, 6, 6), torch.randint(2, (6,))
+
+    def loss(p, image, label):
+        logits = functional_call(model, (p, buffers), (image[None],))
+        return nn.functional.cross_entropy(logits, label[None])
+
+    found = vmap(grad(loss), in_dims=(None, 0, 0))(parameters, x, labels)
+    for i in range(6):
+        expected = grad(loss)(parameters, x[i], labels[i])
+        for name in parameters:
+            torch.testing.assert_close(found[name][i], expected[name], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_tangents_are_refused(name, requires_grad):
+    x = torch.randn(10, 3, 4, requires_grad=requires_grad)
+    with pytest.raises(NotImplementedError, match="expected tensors without tangents"):
+        jvp(FUNCTIONS[name], (x.detach(),), (torch.ones_like(x),))
+    with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="without tangents"):
+        FUNCTIONS[name](forward_ad.make_dual(x, torch.ones_like(x)))
+
+
+def test_a_tracked_layer_refuses_tangents():
+    model = qact.QuantileActivation(3).eval()
+    with pytest.raises(NotImplementedError, match="without tangents"):
+        jvp(model, (torch.randn(10, 3),), (torch.ones(10, 3),))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_differentiating_twice_is_refused(name):
+    x = torch.randn(10, 3, 4, requires_grad=True)
+    (first,) = torch.autograd.grad(FUNCTIONS[name](x).square().sum(), x, create_graph=True)
+    with pytest.raises((RuntimeError, NotImplementedError), match="once|differentiated"):
+        first.sum().backward()
+
+
+def test_only_what_is_wanted_has_a_gradient():
+    x, weight = torch.randn(10, 3), torch.ones(3, requires_grad=True)
+    y, stats, context = QF.quantile_layer(x, weight_out=weight, track=True)
+    assert y.requires_grad and not stats.requires_grad and not context.requires_grad
+    y.sum().backward()
+    assert weight.grad is not None and x.grad is None
+    with torch.no_grad():
+        assert not QF.quantile_layer(x, weight_out=weight)[0].requires_grad
+
+
+def test_saved_tensors_may_be_kept_elsewhere():
+    x = torch.randn(10, 3, 4, 4, requires_grad=True)
+    (expected,) = torch.autograd.grad(layer(x).square().sum(), x)
+    with torch.autograd.graph.save_on_cpu():
+        (found,) = torch.autograd.grad(layer(x).square().sum(), x)
+    assert torch.equal(found, expected)
+
+
+def test_activation_checkpointing_gives_the_same_bits():
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), qact.QuantileActivation2d(3))
+    x = torch.randn(8, 2, 6, 6, requires_grad=True)
+    (expected,) = torch.autograd.grad(model(x).square().sum(), x)
+    y = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+    assert torch.equal(torch.autograd.grad(y.square().sum(), x)[0], expected)
+
+
+def test_raw_operator_without_keep_names_the_reason():
+    x = torch.randn(10, 3, requires_grad=True)
+    numbers = (1e-5, 100, 100.0, 0.5, 0.5, 0, 0, 0)
+    with pytest.raises(RuntimeError, match="expected keep=True"):
+        torch.ops.qact_python.layer_forward(x, None, None, None, None, *numbers, False, False)

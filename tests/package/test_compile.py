@@ -1,0 +1,155 @@
+"""torch.compile, torch.export and torch.jit.trace: one graph, the same bits, no recompilation when
+the batch changes."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import qact
+
+MODES = ("train", "tracked", "batch", "prior", "stream")
+OPTIONS = {
+    "plain": {}, "cumulative": {"momentum": None}, "half": {"image_share": 0.5},
+    "group": {"scope": "group", "group_images": 4}, "no norms": {"norm_in": False, "norm_out": False},
+    "cumulative, inner norm": {"norm_out": False, "momentum": None},
+}
+
+
+# All modes, and all options in one.
+CASES = [*((mode, "plain") for mode in MODES), *(("train", options) for options in OPTIONS),
+         ("prior", "half"), ("tracked", "group"), ("stream", "no norms")]
+
+
+class Scaled(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(channels, 1, 1) + 0.5)
+
+    def forward(self, x):
+        return x * self.weight
+
+
+def network(mode, options):
+    """Without convolutions, whose kernels on the CPU specialise on the batch."""
+    model = nn.Sequential(Scaled(4), qact.QuantileActivation2d(4, **options), Scaled(4))
+    model(torch.randn(20, 4, 3, 3))
+    model.train(mode == "train")
+    qact.set_context_mode(model, "tracked" if mode == "train" else mode)
+    return model
+
+
+@pytest.mark.parametrize("mode,options", dict.fromkeys(CASES))
+def test_compiled_equals_eager_for_every_batch_size(mode, options):
+    torch._dynamo.reset()
+    model = network(mode, OPTIONS[options])
+    eager = copy.deepcopy(model)
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(model, backend=counter, fullgraph=True, dynamic=True)
+    compilations = None
+    for batch in (12, 20, 9):
+        images = torch.randn(batch, 4, 3, 3)
+        results = []
+        for f, m in ((compiled, model), (eager, eager)):
+            x = images.clone().requires_grad_()
+            y = f(x)
+            y.square().sum().backward()
+            results.append([y.detach(), x.grad, *(p.grad for p in m.parameters()),
+                            *(b.clone() for b in m.buffers())])
+            m.zero_grad()
+        for found, expected in zip(*results, strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        compilations = compilations or counter.frame_count
+    assert counter.frame_count == compilations
+
+
+def test_compiled_by_default_follows_the_batch():
+    """Without dynamic=True: one graph for the first size, one for all others."""
+    torch._dynamo.reset()
+    model = network("train", {})
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(model, backend=counter, fullgraph=True)
+    counts = []
+    for batch in (12, 20, 16, 9, 30):
+        compiled(torch.randn(batch, 4, 3, 3)).sum().backward()
+        counts.append(counter.frame_count)
+    assert counts[1] == counts[-1]
+
+
+def test_inductor_without_gradients():
+    torch._dynamo.reset()
+    model = network("tracked", {})
+    x = torch.randn(8, 4, 3, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(model, fullgraph=True)(x), model(x), rtol=1e-4,
+                                   atol=1e-4)
+
+
+def test_compiled_autograd():
+    torch._dynamo.reset()
+    model = network("train", {})
+    x = torch.randn(8, 4, 3, 3)
+    model(x).square().sum().backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
+        model(x).square().sum().backward()
+    for parameter, grad in zip(model.parameters(), expected):
+        torch.testing.assert_close(parameter.grad, grad)
+
+
+@pytest.mark.parametrize("mode,options,strict", [
+    *((mode, "plain", False) for mode in MODES), ("train", "half", False), ("prior", "half", False),
+    ("train", "plain", True)])
+def test_export_with_a_dynamic_batch(mode, options, strict):
+    model = network(mode, OPTIONS[options])
+    eager = copy.deepcopy(model)
+    with torch.no_grad():
+        program = torch.export.export(
+            model, (torch.randn(8, 4, 3, 3),), strict=strict,
+            dynamic_shapes={"input": {0: torch.export.Dim("batch", min=2, max=4096)}})
+        exported = program.module()
+        for batch in (12, 5):
+            x = torch.randn(batch, 4, 3, 3)
+            torch.testing.assert_close(exported(x), eager(x))
+    names = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    assert any(name.startswith("qact_python.") for name in names)
+
+
+def test_exported_programs_are_saved_and_loaded(tmp_path):
+    model = network("tracked", {})
+    x = torch.randn(8, 4, 3, 3)
+    with torch.no_grad():
+        torch.export.save(torch.export.export(model, (x,)), tmp_path / "program.pt2")
+        found = torch.export.load(tmp_path / "program.pt2").module()(x)
+    assert torch.equal(found, model(x).detach())
+
+
+@pytest.mark.parametrize("mode", ["tracked", "batch", "prior"])
+def test_traced(mode, tmp_path):
+    model = network(mode, {})
+    x = torch.randn(8, 4, 3, 3)
+    traced = torch.jit.trace(model, x, check_trace=False)
+    other = torch.randn(8, 4, 3, 3)
+    torch.testing.assert_close(traced(other), model(other))
+    torch.jit.save(traced, tmp_path / "traced.pt")
+    torch.testing.assert_close(torch.jit.load(tmp_path / "traced.pt")(other), model(other))
+
+
+def test_functions_compile():
+    torch._dynamo.reset()
+
+    def loss(x):
+        q = qact.functional.quantiles(x.detach(), 9)
+        return (qact.functional.quantile_activation(x) * qact.functional.quantile_apply(x, q)).sum()
+
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    results = []
+    for f in (loss, compiled):
+        torch.manual_seed(0)
+        x = torch.randn(10, 3, requires_grad=True)
+        f(x).backward()
+        results.append(x.grad)
+    torch.testing.assert_close(*results)
