@@ -8,6 +8,9 @@ from importlib import metadata as _metadata
 
 from . import _fake, _autograd, _vmap  # noqa: F401  (they register with torch)
 from . import functional, losses
+from ._convert import convert
+from ._freeze import FrozenQuantileActivation, freeze
+from ._sites import Site
 from .classifier import QuantileClassifier
 from .context_mode import reset_running_stats, set_context_mode, update_contexts
 from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
@@ -16,7 +19,7 @@ from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivati
 __version__ = _metadata.version("qact")
 
 __all__ = [
-    "QuantileActivation", "QuantileActivation1d", "QuantileActivation2d", "QuantileActivation3d",
-    "QuantileClassifier", "functional", "losses", "reset_running_stats", "set_context_mode",
-    "update_contexts",
+    "FrozenQuantileActivation", "QuantileActivation", "QuantileActivation1d", "QuantileActivation2d", "QuantileActivation3d",
+    "QuantileClassifier", "Site", "convert", "freeze", "functional", "losses",
+    "reset_running_stats", "set_context_mode", "update_contexts",
 ]

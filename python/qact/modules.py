@@ -204,6 +204,19 @@ class QuantileActivation(nn.Module):
                 if getattr(self, name) is not None:
                     getattr(self, name).fill_(value)
 
+    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs) -> None:
+        """A BatchNorm's entries are those of the inner norm; the rest stays as it is."""
+        if prefix + "running_var" in state_dict or (
+                prefix + "weight" in state_dict and prefix + "weight_out" not in state_dict):
+            own = {prefix + name: value for name, value in self.state_dict().items()}
+            for name in ("weight", "bias", "running_mean", "running_var"):
+                value = state_dict.pop(prefix + name, None)
+                if value is not None:
+                    own[prefix + name + "_in"] = value
+            for name, value in own.items():
+                state_dict.setdefault(name, value)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
     def extra_repr(self) -> str:
         parts = [str(self.num_features), f"levels={self.levels}"]
         if not self._fused:

@@ -1,0 +1,168 @@
+"""A model's activations replaced by quantile activations, call by call."""
+
+import copy
+from typing import Any, Callable, Union
+
+import torch
+import torch.nn.functional as F
+from torch import fx, nn
+from torch.fx.passes.shape_prop import ShapeProp
+
+from ._sites import Site, Tracer, find_sites
+from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
+                      QuantileActivation3d)
+
+_CLASSES = {2: QuantileActivation1d, 3: QuantileActivation1d, 4: QuantileActivation2d,
+            5: QuantileActivation3d}
+
+#: What a placement says of a site: False, or options of its layer.
+Choice = Union[bool, dict[str, Any]]
+
+
+def _split(site: Site) -> Choice:
+    # A context of one value has no ranks.
+    spatial = len(site.resolution) > 0 and max(site.resolution) > 1
+    return {"image_share": 0.5 if spatial else 0.0} if site.early else False
+
+
+PLACEMENTS: dict[str, Callable[[Site], Choice]] = {
+    "split": _split,
+    "early": lambda site: site.early and site.trunk,
+    "reference": lambda site: site.trunk,
+    "all": lambda site: True,
+}
+
+
+def convert(model: nn.Module, example_inputs: Any,
+            sites: Union[str, Callable[[Site], Choice]] = "split", **options: Any) -> fx.GraphModule:
+    """A copy of the model in which calls of activations are quantile activations of their own.
+
+    The model is traced by torch.fx, so that a module that is called several times (a ResNet block
+    has one ReLU for both of its activations) becomes a layer per call. A BatchNorm that feeds one
+    such call alone is absorbed: the layer's inner norm takes its parameters, statistics and name, so
+    that a checkpoint of the model before still loads. The layer's running context begins as that of
+    a standard normal: train, or call :func:`qact.update_contexts`, before the mode ``tracked``.
+
+    Args:
+        model: traceable by torch.fx: no control flow that depends on values.
+        example_inputs: a tensor, or a tuple of them, for the shapes.
+        sites: which calls.
+
+            - ``split``: of the early stages, inside blocks, too; half of the channels are ranked in
+              their image (``image_share=0.5``)
+            - ``early``: of the early stages, on the trunk
+            - ``reference``: all on the trunk, as after the residual sums of a ResNet
+            - ``all``
+            - a function of a :class:`qact.Site` that returns whether, or a dict of options
+
+            The early stages are the stem and all up to the next change of the resolution.
+        options: of every :class:`qact.QuantileActivation`.
+
+    Raises:
+        ValueError: where a call cannot be replaced, nothing was chosen, or tracing failed.
+
+    >>> import torch, qact
+    >>> from torch import nn
+    >>> block = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
+    >>> model = qact.convert(block, torch.randn(2, 3, 8, 8), sites="reference")
+    >>> model.get_submodule("1")
+    QuantileActivation2d(8, levels=100, context_mode=tracked)
+    """
+    choose = _placement(sites)
+    traced = _trace(model, example_inputs)
+    modules = dict(traced.named_modules())
+    chosen = 0
+    for site in find_sites(traced.graph, modules):
+        choice = choose(site)
+        if choice is False or choice is None:
+            continue
+        extra = choice if isinstance(choice, dict) else {}
+        _replace(traced, site, modules, {**options, **extra})
+        chosen += 1
+    if chosen == 0:
+        raise ValueError(f"[convert] expected calls of activations that {sites!r} chooses, got "
+                         "none")
+    traced.graph.lint()
+    traced.delete_all_unused_submodules()
+    traced.recompile()
+    return traced
+
+
+def _placement(sites: Union[str, Callable[[Site], Choice]]) -> Callable[[Site], Choice]:
+    if callable(sites):
+        return sites
+    if sites not in PLACEMENTS:
+        raise ValueError(f"[convert] expected sites of {', '.join(PLACEMENTS)} or a function, got "
+                         f"{sites!r}")
+    return PLACEMENTS[sites]
+
+
+def _trace(model: nn.Module, example_inputs: Any) -> fx.GraphModule:
+    model = copy.deepcopy(model)
+    try:
+        graph = Tracer().trace(model)
+    except Exception as error:
+        raise ValueError(f"[convert] expected a model that torch.fx can trace, got "
+                         f"{type(model).__name__}: {error}") from error
+    for node in graph.nodes:
+        # The tracer has frozen whether the model was training.
+        if node.target in (F.dropout, F.dropout2d, F.dropout3d, F.alpha_dropout):
+            raise ValueError(f"[convert] expected dropout as a module, got the call '{node}', which "
+                             "would stay as it is in train() or eval() alone")
+    traced = fx.GraphModule(model, graph, type(model).__name__)
+    inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    # The tracer makes folders of modules anew, as if they were training.
+    training = {name: m.training for name, m in model.named_modules()}
+    with torch.no_grad():
+        ShapeProp(traced.eval()).propagate(*inputs)
+    for name, module in traced.named_modules():
+        module.training = training.get(name, model.training)
+    return traced
+
+
+def _name(traced: fx.GraphModule, site: Site) -> str:
+    base = site.name + "_qact" if site.node.op == "call_module" else "qact_" + site.name
+    taken = {name for name, _ in traced.named_modules()}
+    return next(name for name in (base, *(f"{base}{i}" for i in range(2, len(taken) + 3)))
+                if name not in taken)
+
+
+def _absorb(layer: QuantileActivation, norm: nn.modules.batchnorm._BatchNorm) -> None:
+    state = {"weight": norm.weight, "bias": norm.bias, "running_mean": norm.running_mean,
+             "running_var": norm.running_var}
+    with torch.no_grad():
+        for name, value in state.items():
+            target = getattr(layer, name + "_in")
+            if value is not None and target is not None:
+                target.copy_(value)
+    for name in ("weight", "bias"):
+        own = getattr(layer, name + "_in")
+        if own is not None and state[name] is not None:
+            own.requires_grad_(state[name].requires_grad)
+
+
+def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
+             options: dict[str, Any]) -> None:
+    norm = modules[str(site.norm.target)] if site.norm is not None else None
+    if norm is not None:
+        inner = {"eps": norm.eps, "momentum": norm.momentum,
+                 "affine_in": options.get("affine_in", norm.affine),
+                 "track_running_stats": norm.track_running_stats}
+        options = {**inner, **options}
+        name, source = str(site.norm.target), site.norm.args[0]
+    else:
+        name, source = _name(traced, site), site.node.args[0]
+    like = next(traced.parameters(), torch.empty(0))
+    dtype = like.dtype if like.is_floating_point() else None
+    layer = _CLASSES.get(len(site.shape), QuantileActivation)(
+        site.channels, device=like.device, dtype=dtype, **options)
+    if norm is not None:
+        _absorb(layer, norm)
+    layer.train(traced.training if norm is None else norm.training)
+    traced.add_submodule(name, layer)
+    with traced.graph.inserting_after(site.node):
+        call = traced.graph.call_module(name, (source,))
+    site.node.replace_all_uses_with(call)
+    traced.graph.erase_node(site.node)
+    if site.norm is not None and site.norm is not site.node:
+        traced.graph.erase_node(site.norm)

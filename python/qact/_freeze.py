@@ -1,0 +1,137 @@
+"""Running contexts as constants, for inference."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from . import _autograd
+from .functional import context_quantiles
+from .modules import QuantileActivation, _folded
+
+
+class FrozenQuantileActivation(nn.Module):
+    r"""A QuantileActivation in the mode ``tracked`` whose context, statistics and parameters are
+    constants: per channel a scale and a shift, the quantiles, and the output of every level.
+
+    With ``portable`` it is made of torch's own operators alone, a binary search in
+    :math:`\log_2 \text{levels}` steps, for ONNX and for places without this package. Shapes as
+    QuantileActivation.
+    """
+
+    def __init__(self, layer: QuantileActivation, portable: bool = False) -> None:
+        super().__init__()
+        if not layer.track_running_stats:
+            raise ValueError("[freeze] expected layers with running contexts, got one with "
+                             "track_running_stats=False")
+        self.first = layer._image_channels  # ranked in their image: no constants for them
+        if self.first and portable:
+            raise ValueError("[freeze] expected layers without channels that are ranked in their "
+                             f"image for portable=True, got {self.first} of them")
+        self.portable, self.levels, self.bandwidth = portable, layer.levels, layer.bandwidth
+        self.num_features = layer.num_features
+        self.register_buffer("thresholds", None)
+        for name in ("scale", "shift", "out_scale", "out_shift"):
+            self.register_buffer(name, None)
+        if self.first < self.num_features:
+            self._fold(layer)
+        if self.first:
+            self.settings = (*layer._settings(self.first)[:-1], 0)
+            for name in ("weight_in", "bias_in", "weight_out", "bias_out"):
+                value = getattr(layer, name)
+                self.register_buffer(
+                    name, None if value is None else value.detach()[:self.first].clone())
+
+    @torch.no_grad()
+    def _fold(self, layer: QuantileActivation) -> None:
+        rows = layer._rows
+        quantiles = context_quantiles(rows(layer.context), layer.levels, layer.bound,
+                                      layer.positive_share)
+        if layer.norm_in:
+            self.scale, self.shift = _folded(
+                rows(layer.running_mean_in), rows(layer.running_var_in), rows(layer.weight_in),
+                rows(layer.bias_in), layer.eps)
+        if layer.norm_out:
+            self.out_scale, self.out_shift = _folded(
+                rows(layer.running_mean_out), rows(layer.running_var_out), rows(layer.weight_out),
+                rows(layer.bias_out), layer.eps)
+        self.thresholds = quantiles
+        if self.portable:
+            self._make_tables(quantiles)
+
+    def _make_tables(self, quantiles: Tensor) -> None:
+        channels, levels = quantiles.shape
+        self.steps = [1 << k for k in reversed(range(levels.bit_length()))]
+        size = 2 * self.steps[0]
+        real = torch.float64 if self._real() == torch.float64 else torch.float32
+        padded = torch.full((channels, size), torch.inf, dtype=real)
+        padded[:, :levels] = quantiles
+        level = torch.arange(levels + 1, dtype=torch.float64) / levels
+        scale = torch.ones(channels) if self.out_scale is None else self.out_scale
+        shift = torch.zeros(channels) if self.out_shift is None else self.out_shift
+        outputs = level * scale.double()[:, None] + shift.double()[:, None]
+        self.thresholds = padded.flatten()
+        self.register_buffer("outputs", outputs.to(real).flatten())
+        self.register_buffer("channel", torch.arange(channels))
+
+    def _real(self) -> torch.dtype:
+        return torch.float32 if self.scale is None else self.scale.dtype
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, levels={self.levels}, portable={self.portable}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.portable:
+            return self._search(x)
+        first = self.first
+        if first == 0:
+            return self._apply(x)
+        vectors = (self.weight_in, self.bias_in, self.weight_out, self.bias_out)
+        images = _autograd.layer(x[:, :first], *vectors, self.settings, False)[0]
+        if first == self.num_features:
+            return images
+        return torch.cat([images, self._apply(x[:, first:])], 1)
+
+    def _apply(self, x: Tensor) -> Tensor:
+        return _autograd.apply(x, self.thresholds, self.scale, self.shift, self.out_scale,
+                               self.out_shift, self.bandwidth, True)
+
+    def _search(self, x: Tensor) -> Tensor:
+        shape = [1, -1] + [1] * (x.dim() - 2)
+        z = x.to(self.thresholds.dtype)
+        if self.scale is not None:
+            z = z * self.scale.view(shape) + self.shift.view(shape)
+        size = 2 * self.steps[0]
+        channel = self.channel.view(shape)
+        level = torch.zeros_like(z, dtype=torch.int64)
+        for step in self.steps:
+            reached = z >= self.thresholds[channel * size + level + (step - 1)]
+            level = level + step * reached.to(torch.int64)
+        level = level.clamp_max(self.levels)  # an infinity is beyond the padding, too
+        y = self.outputs[channel * (self.levels + 1) + level]
+        return torch.where(torch.isnan(z), z, y).to(x.dtype)
+
+
+def freeze(model: nn.Module, portable: bool = False) -> nn.Module:
+    """A copy of the model, in eval(), with every QuantileActivation in its running context as a
+    constant: fast, and exportable.
+
+    Args:
+        portable: torch's own operators alone, for ONNX and for places without this package.
+
+    >>> import torch, qact
+    >>> model = torch.nn.Sequential(qact.QuantileActivation(4))
+    >>> x = torch.randn(32, 4)
+    >>> _ = model(x)
+    >>> torch.equal(qact.freeze(model)(x), model.eval()(x))
+    True
+    """
+    if isinstance(model, QuantileActivation):
+        return FrozenQuantileActivation(model, portable).eval()
+    frozen = copy.deepcopy(model).eval()
+    found = [(name, m) for name, m in frozen.named_modules() if isinstance(m, QuantileActivation)]
+    if not found:
+        raise ValueError("[freeze] expected a model with a QuantileActivation, got none")
+    for name, layer in found:
+        frozen.set_submodule(name, FrozenQuantileActivation(layer, portable).eval())
+    return frozen
