@@ -19,6 +19,7 @@ _layer_forward = ops.layer_forward.default
 _layer_backward = ops.layer_backward.default
 _activation_forward = ops.activation_forward.default
 _apply = ops.quantile_apply.default
+_tracked = ops.layer_tracked.default
 _apply_backward = ops.quantile_apply_backward.default
 
 
@@ -33,7 +34,7 @@ def _refuse_tangents(op: str, *tensors) -> None:
 
 
 def _wanted(gradients: Tensor, needed) -> tuple:
-    return tuple(gradients[i] if need else None for i, need in enumerate(needed))
+    return tuple(row if need else None for row, need in zip(gradients.unbind(), needed))
 
 
 def _register(op, gradients, setup) -> type:
@@ -59,35 +60,44 @@ def _without_gradient(op) -> type:
 
 _FuncLayerBackward = _without_gradient(_layer_backward)
 _FuncApplyBackward = _without_gradient(_apply_backward)
-_without_gradient(ops.layer_tracked.default)
+_without_gradient(_tracked)
+
+
+def _once(op, *args):
+    """An operator of a backward pass, where nobody looks on; else by its registered formula, which
+    refuses to be differentiated in turn."""
+    if torch.is_grad_enabled():
+        return op(*args)
+    with _below_autograd():
+        return op(*args)
 
 
 # --- the fused layer. The shift is needed only where a context is computed again.
 
 class _Layer(torch.autograd.Function):
+    """y; what has no gradient goes into the list `beside`, so that autograd need not look at it."""
+
     @staticmethod
-    def forward(ctx, x, weight_in, bias_in, weight_out, bias_out, settings, track):
+    def forward(ctx, x, weight_in, bias_in, weight_out, bias_out, settings, track, beside):
         with _below_autograd():
             y, kept, stats, context = _layer_forward(
                 x, weight_in, bias_in, weight_out, bias_out, *settings, True, track)
-        again = settings[6] > 0 or settings[7] > 0
+        again = settings[6] > 0 or settings[7] > 0 or kept.numel() == 0
         ctx.save_for_backward(x, kept, stats, weight_in, bias_in if again else None, weight_out)
         ctx.settings = settings
-        ctx.mark_non_differentiable(stats, context)
-        ctx.set_materialize_grads(False)
-        return y, stats, context
+        beside.extend((stats, context))
+        return y
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, grad_y, _stats, _context):
-        if grad_y is None:
-            return (None,) * 7
+    def backward(ctx, grad_y):
         # Under autograd's eyes: a checkpoint computes its tensors anew in here.
         saved = ctx.saved_tensors
-        with _below_autograd():
-            grad_x, affine = _layer_backward(grad_y, *saved, *ctx.settings)
-            need = ctx.needs_input_grad
-            return (grad_x, *_wanted(affine, need[1:5]), None, None)
+        grad_x, affine = _once(_layer_backward, grad_y, *saved, *ctx.settings)
+        return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), None, None, None)
+
+
+# Function.apply itself looks for torch.func around it, which the callers below have done already.
+_layer_apply = super(torch.autograd.Function, _Layer).apply
 
 
 def _layer_setup(ctx, inputs, output):
@@ -157,12 +167,10 @@ class _Apply(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_y):
         saved = ctx.saved_tensors
-        with _below_autograd():
-            grad_x, affine = _apply_backward(grad_y, *saved, ctx.bandwidth)
-            return (grad_x, None, *_wanted(affine, ctx.needs_input_grad[2:6]), None, None)
+        grad_x, affine = _once(_apply_backward, grad_y, *saved, ctx.bandwidth)
+        return (grad_x, None, *_wanted(affine, ctx.needs_input_grad[2:6]), None, None)
 
 
 def _apply_setup(ctx, inputs, output):
@@ -189,7 +197,11 @@ def plain() -> bool:
 
 
 def _needs_gradient(*tensors) -> bool:
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    if torch.is_grad_enabled():
+        for tensor in tensors:
+            if tensor is not None and tensor.requires_grad:
+                return True
+    return False
 
 
 def layer(x, weight_in, bias_in, weight_out, bias_out, settings, track):
@@ -198,8 +210,14 @@ def layer(x, weight_in, bias_in, weight_out, bias_out, settings, track):
     if torch.autograd.forward_ad._current_level >= 0:
         _refuse_tangents("quantile_layer", x, *vectors)
     keep = _needs_gradient(x, *vectors)
-    if keep and plain():
-        return _Layer.apply(x, *vectors, settings, track)
+    if plain():
+        if keep:
+            beside: list[Tensor] = []
+            y = _layer_apply(x, *vectors, settings, track, beside)
+            return y, beside[0], beside[1]
+        with _below_autograd():
+            y, _, stats, context = _layer_forward(x, *vectors, *settings, False, track)
+            return y, stats, context
     call = _layer_forward
     if _in_func() and torch.is_grad_enabled():
         call, keep = _FuncLayer.apply, True  # who wants a gradient may look from further out
@@ -211,21 +229,27 @@ def activation(x, settings):
     if torch.autograd.forward_ad._current_level >= 0:
         _refuse_tangents("quantile_activation", x)
     keep = _needs_gradient(x)
-    if keep and plain():
-        return _Activation.apply(x, settings)
+    if plain():
+        if keep:
+            return _Activation.apply(x, settings)
+        with _below_autograd():
+            return _activation_forward(x, *settings, False)[0]
     if _in_func() and torch.is_grad_enabled():
         return _FuncActivation.apply(x, *settings, True)[0]
     return _activation_forward(x, *settings, keep)[0]
 
 
 def apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth, quantised):
-    vectors = (scale, shift, out_scale, out_shift)
+    arguments = (x, quantiles, scale, shift, out_scale, out_shift, bandwidth, quantised)
     if torch.autograd.forward_ad._current_level >= 0:
-        _refuse_tangents("quantile_apply", x, *vectors)
-    if _needs_gradient(x, *vectors) and plain():
-        return _Apply.apply(x, quantiles, *vectors, bandwidth, quantised)
+        _refuse_tangents("quantile_apply", x, scale, shift, out_scale, out_shift)
+    if plain():
+        if _needs_gradient(x, scale, shift, out_scale, out_shift):
+            return _Apply.apply(*arguments)
+        with _below_autograd():
+            return _apply(*arguments)
     call = _FuncApply.apply if _in_func() and torch.is_grad_enabled() else _apply
-    return call(x, quantiles, *vectors, bandwidth, quantised)
+    return call(*arguments)
 
 
 def takes_tracked(x, vectors) -> bool:
@@ -233,5 +257,17 @@ def takes_tracked(x, vectors) -> bool:
     if (torch.autograd.forward_ad._current_level >= 0 or _in_func()
             or _needs_gradient(x, *vectors)):
         return False
-    types = {v.dtype for v in vectors if v is not None}
-    return not types or types == {torch.float32} or types == {torch.float64}
+    common = next((v.dtype for v in vectors if v is not None), torch.float32)
+    if common is not torch.float32 and common is not torch.float64:
+        return False
+    for vector in vectors:
+        if vector is not None and vector.dtype is not common:
+            return False
+    return True
+
+
+def tracked(x, quantiles, vectors, eps, quantised):
+    if torch.compiler.is_compiling():
+        return _tracked(x, quantiles, *vectors, eps, quantised)
+    with _below_autograd():
+        return _tracked(x, quantiles, *vectors, eps, quantised)
