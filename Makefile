@@ -14,13 +14,14 @@ WARNINGS := $(if $(CI),-DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 CLANG_FORMAT := $(dir $(PYTHON))clang-format
 FORMAT_VERSION := $(shell sed -n s/^clang-format==//p scripts/requirements.txt)
 
-.PHONY: help demo test test-package wheel bench build setup format check-format sanitize sanitized mutants mutants-cuda clean
+.PHONY: help demo test test-package test-python-all wheel bench build setup format check-format sanitize sanitized mutants mutants-cuda clean
 
 help:
 	@echo "make demo      train, corrupt, evaluate, compare: ends with a page to open"
 	@echo "make test      build and run all tests, the core ones under sanitizers too"
 	@echo "make bench     time the layer next to BatchNorm + ReLU; writes $(BUILD)/bench.json"
 	@echo "make wheel     the Python package as a file, in $(BUILD)/wheel"
+	@echo "make test-python-all  the package with ONNX, AOTInductor, Lightning, torchvision, timm, ..."
 	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"
 	@echo "make sanitize  all tests that need no torch, under sanitizers"
 	@echo "make mutants   break each kernel on purpose: a test must notice (mutants-cuda: on a GPU)"
@@ -28,7 +29,7 @@ help:
 	@echo "make setup     what the others need, without building"
 	@echo "make clean     remove what was built"
 	@echo
-	@echo "QACT_PYTHON=PATH uses that Python's torch (2.11 to 2.13) and installs nothing into it."
+	@echo "QACT_PYTHON=PATH uses that Python's torch (2.11 to 2.15) and installs nothing into it."
 
 setup:
 	@scripts/setup
@@ -68,8 +69,13 @@ wheel: build
 test-package: wheel
 	@scripts/test_package $(BUILD) $(PYTHON)
 
-bench: build
+test-python-all: test-package
+	@scripts/test_package --all $(BUILD) $(PYTHON)
+
+bench: wheel
 	@$(BUILD)/qact-bench
+	@scripts/install_package $(BUILD) $(PYTHON)
+	@cd $(BUILD) && venv/bin/python ../scripts/bench_package.py bench.json libqact_ops.so
 	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
 	  $(PYTHON) scripts/bench_compiled.py $(BUILD)/libqact_ops.so; fi
 

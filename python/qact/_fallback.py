@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from ._fake import check_devices
+from ._fallback_contexts import (blend, channel_rows, context_blend, context_build,
+                                 context_quantiles, count, double_type, real_type)
 from ._library import CONTEXT_BINS, HAS_CUDA_KERNELS, LAYER_STATS, ops
 
 _CHUNK = 1 << 22  # pairs of a value and a context's value at a time
-_UNIT = 1 << 16  # a context's counts per value
 _LIBRARY = torch.library.Library("qact_python", "IMPL")
 _warned = False
 
@@ -31,20 +32,6 @@ def warn_once(device: torch.device) -> None:
         _warned = True
         warnings.warn(f"[qact] no kernels for {device.type}: the layer works there in torch's own "
                       "operations, slowly", stacklevel=3)
-
-
-def _real(x: Tensor) -> torch.dtype:
-    """Double where the device has it; MPS has none."""
-    return torch.float64 if x.dtype == torch.float64 else torch.float32
-
-
-def _double(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
-def _rows(x: Tensor) -> Tensor:
-    """(C, n): the values of each channel."""
-    return x.transpose(0, 1).reshape(x.shape[1], -1).to(_real(x))
 
 
 def _like(rows: Tensor, x: Tensor) -> Tensor:
@@ -67,7 +54,7 @@ class _Ranked:
 
     def weights(self) -> tuple[Tensor, Tensor]:
         """Of a value < 0 and of one >= 0."""
-        real = _double(self.z.device)
+        real = double_type(self.z.device)
         return ((1 - self.share) / (self.negatives + 1).to(real),
                 self.share / (self.positives + 1).to(real))
 
@@ -111,7 +98,7 @@ def activation_forward(x, levels, bound, positive_share, bandwidth, algorithm, q
         raise NotImplementedError("[quantile_activation] expected density_samples=0 on "
                                   f"{x.device.type}, got {density_samples}")
     warn_once(x.device)
-    ranked = _Ranked(_rows(x), levels, bound, positive_share)
+    ranked = _Ranked(channel_rows(x), levels, bound, positive_share)
     u = ranked.level() / levels if quantised else ranked.cumulative()
     u = torch.where(ranked.z.isnan(), torch.nan, u.to(ranked.z.dtype))
     density = _like(ranked.density(bandwidth), x) if keep else x.new_empty(0)
@@ -191,16 +178,16 @@ def layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, boun
     quantile = (levels, bound, positive_share, bandwidth)
     rows = x.shape[1] - image_channels
     y = torch.empty_like(x)
-    stats = x.new_zeros(rows, LAYER_STATS, dtype=_double(x.device))
+    stats = x.new_zeros(rows, LAYER_STATS, dtype=double_type(x.device))
     context = x.new_zeros(rows if track else 0, CONTEXT_BINS, dtype=torch.int64)
     for channels, images in _contexts(x, image_channels, context_images):
         part = x[images, channels]
-        layer = _Layer(_rows(part), _part(vectors, channels), eps, quantile)
+        layer = _Layer(channel_rows(part), _part(vectors, channels), eps, quantile)
         y[images, channels] = _like(layer.forward(), part)
         if channels.stop == x.shape[1] and channels.start == image_channels:
             stats += layer.stats().to(stats.dtype) * (part.shape[0] / x.shape[0])
             if track:
-                context += _count(layer.ranked.z)
+                context += count(layer.ranked.z)
     return y, x.new_empty(0, dtype=torch.uint8), stats, context
 
 
@@ -209,11 +196,11 @@ def layer_backward(grad_y, x, kept, stats, weight_in, bias_in, weight_out, eps, 
     vectors = (weight_in, bias_in, weight_out, None)
     quantile = (levels, bound, positive_share, bandwidth)
     grad_x = torch.empty_like(x)
-    affine = x.new_zeros(x.shape[1], 4, dtype=_real(x))
+    affine = x.new_zeros(x.shape[1], 4, dtype=real_type(x))
     for channels, images in _contexts(x, image_channels, context_images):
         part = x[images, channels]
-        layer = _Layer(_rows(part), _part(vectors, channels), eps, quantile)
-        dx, gradients = layer.backward(_rows(grad_y[images, channels]))
+        layer = _Layer(channel_rows(part), _part(vectors, channels), eps, quantile)
+        dx, gradients = layer.backward(channel_rows(grad_y[images, channels]))
         grad_x[images, channels] = _like(dx, part)
         affine[channels] += gradients.to(affine.dtype)
     return grad_x, affine.t().contiguous()
@@ -227,57 +214,8 @@ def layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, bat
     for i, (running, factor) in enumerate(((mean_in, 1), (var_in, unbias), (mean_out, 1),
                                            (var_out, unbias))):
         running.lerp_((stats[:, i] * factor).to(running.dtype), share)
-    context.copy_(_blend(context, batch, share, max(float(n), 1024.0)))
+    context.copy_(blend(context, batch, share, max(float(n), 1024.0)))
     batches.add_(1)
-
-
-def _edges(device: torch.device) -> Tensor:
-    """The inner edges of a context's bins, as core/context.h has them."""
-    bits = ((torch.arange(CONTEXT_BINS // 2 - 1, dtype=torch.int32) + (127 - 8) * 8) << 20)
-    magnitudes = bits.view(torch.float32)
-    return torch.cat([-magnitudes.flip(0), torch.zeros(1), magnitudes]).to(device)
-
-
-def _count(z: Tensor) -> Tensor:
-    edges = _edges(z.device)
-    # A bin holds its lower edge; below 0 it is mirrored, and holds its upper one.
-    upward = torch.bucketize(z.float(), edges, right=True)
-    downward = torch.bucketize(z.float(), edges)
-    bins = torch.where(z >= 0, upward, downward).clamp(0, CONTEXT_BINS - 1)
-    counts = torch.zeros(len(z), CONTEXT_BINS, dtype=torch.int64, device=z.device)
-    return counts.scatter_add_(1, bins, (~z.isnan()).to(torch.int64) * _UNIT)
-
-
-def context_build(x, scale, shift):
-    z = _rows(x)
-    z = z if scale is None else z * scale.to(z.dtype)[:, None]
-    return _count(z if shift is None else z + shift.to(z.dtype)[:, None])
-
-
-def _blend(a: Tensor, b: Tensor, share: float, values: float) -> Tensor:
-    real = _double(a.device)
-
-    def scaled(context, count):
-        return context.to(real) * (count * _UNIT) / context.sum(1, keepdim=True).clamp_min(1)
-
-    empty_a, empty_b = (c.sum(1, keepdim=True) == 0 for c in (a, b))
-    first = scaled(a, torch.where(empty_b, values, (1 - share) * values).to(real))
-    second = scaled(b, torch.where(empty_a, values, share * values).to(real))
-    return (first + second).round().to(torch.int64)
-
-
-def context_blend(a, b, batches, prior, momentum, images, n):
-    if prior is not None:
-        share, values = images / (prior + images), n * (prior + images) / images
-    else:
-        share, values = (1.0 / (int(batches) + 1) if momentum is None else momentum), float(n)
-    return _blend(a, b, share, min(max(values, 1024.0), 2.0 ** 40))
-
-
-def context_quantiles(context, levels, bound, positive_share):
-    # Small, and rarely: on the CPU, by the kernel.
-    found = ops.context_quantiles(context.cpu(), levels, bound, positive_share)
-    return found.to(_double(context.device)).to(context.device)
 
 
 def quantiles(x, levels, bound, positive_share):
@@ -297,7 +235,7 @@ def quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth, 
 
 def _placed(x, quantiles, scale, shift) -> tuple[Tensor, Tensor]:
     """z and its level, (C, n)."""
-    z = _rows(x)
+    z = channel_rows(x)
     z = z if scale is None else z * scale.to(z.dtype)[:, None]
     z = z if shift is None else z + shift.to(z.dtype)[:, None]
     q = quantiles.to(z.dtype).contiguous()
@@ -315,13 +253,13 @@ def quantile_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandw
     density = torch.exp(-0.5 * scaled.square()).mean(2) / (bandwidth * math.sqrt(2 * math.pi))
     f = density.gather(1, level.long())
     f = torch.where(z.isnan(), torch.nan, torch.where(z.isinf(), 0, f))
-    dy, rows = _rows(grad_y), _rows(x)
+    dy, rows = channel_rows(grad_y), channel_rows(x)
     dz = dy * f if out_scale is None else dy * out_scale.to(dy.dtype)[:, None] * f
     dz = torch.where(z.isinf(), 0, dz)
     dx = dz if scale is None else dz * scale.to(dz.dtype)[:, None]
     weighted = torch.where(z.isinf(), 0, dz * rows)
     affine = torch.stack([weighted.sum(1), dz.sum(1), (dy * level).sum(1) / levels, dy.sum(1)])
-    return _like(dx, x), affine.to(_real(x))
+    return _like(dx, x), affine.to(real_type(x))
 
 
 def layer_tracked(x, quantiles, mean_in, var_in, weight_in, bias_in, mean_out, var_out, weight_out,

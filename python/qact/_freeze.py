@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from . import _autograd
+from ._norms import fold_norm
 from .functional import context_quantiles
-from .modules import QuantileActivation, _folded
+from .modules import QuantileActivation
 
 
 class FrozenQuantileActivation(nn.Module):
@@ -48,11 +49,11 @@ class FrozenQuantileActivation(nn.Module):
         quantiles = context_quantiles(rows(layer.context), layer.levels, layer.bound,
                                       layer.positive_share)
         if layer.norm_in:
-            self.scale, self.shift = _folded(
+            self.scale, self.shift = fold_norm(
                 rows(layer.running_mean_in), rows(layer.running_var_in), rows(layer.weight_in),
                 rows(layer.bias_in), layer.eps)
         if layer.norm_out:
-            self.out_scale, self.out_shift = _folded(
+            self.out_scale, self.out_shift = fold_norm(
                 rows(layer.running_mean_out), rows(layer.running_var_out), rows(layer.weight_out),
                 rows(layer.bias_out), layer.eps)
         self.thresholds = quantiles

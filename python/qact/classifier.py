@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .modules import _MOST_LEVELS, QuantileActivation
+from ._options import MOST_LEVELS
+from .modules import QuantileActivation
 
 CLASS_PRIORS = ("quantile", "loss")
 
@@ -46,7 +47,7 @@ class QuantileClassifier(nn.Module):
             raise ValueError(f"[QuantileClassifier] expected a class_prior of "
                              f"{', '.join(CLASS_PRIORS)}, got {class_prior!r}")
         self.class_prior = class_prior
-        usual = min(_MOST_LEVELS, max(100, 10 * num_classes))
+        usual = min(MOST_LEVELS, max(100, 10 * num_classes))
         share = 1.0 - 1.0 / num_classes if class_prior == "quantile" else 0.5
         self.linear = nn.Linear(in_features, num_classes, device=device, dtype=dtype)
         self.activation = QuantileActivation(

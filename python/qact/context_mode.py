@@ -6,7 +6,8 @@ from typing import Any, Iterable, Iterator, Optional
 import torch
 from torch import nn
 
-from .modules import QuantileActivation, check_mode
+from ._options import check_mode
+from .modules import QuantileActivation
 
 
 def layers(model: nn.Module) -> Iterator[QuantileActivation]:

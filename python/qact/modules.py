@@ -1,6 +1,5 @@
 """The quantile activation as a module: norm, activation, norm, and its running context."""
 
-import math
 from typing import Optional
 
 import torch
@@ -9,46 +8,13 @@ from torch import Tensor, nn
 
 from . import _autograd
 from ._library import ops
+from ._norms import channel_statistics, fold_norm
+from ._options import check_options, describe
 from ._running import RunningQuantiles
 from .functional import (algorithm_number, context_standard_normal, quantile_activation,
                          quantile_apply)
 
-#: In eval(); train() always uses the batch's own.
-CONTEXT_MODES = ("batch", "tracked", "prior", "stream")
-SCOPES = ("batch", "image", "group")
 _STREAM_MOMENTUM = 0.1  # where a layer's own momentum is a cumulative average
-_MOST_LAYER_LEVELS, _MOST_LEVELS = 255, 65535
-
-
-def check_mode(where: str, mode: str, prior: float) -> None:
-    if mode not in CONTEXT_MODES:
-        raise ValueError(f"[{where}] expected a mode of {', '.join(CONTEXT_MODES)}, got {mode!r}")
-    if not (math.isfinite(prior) and prior >= 0):
-        raise ValueError(f"[{where}] expected a finite prior >= 0, got {prior}")
-
-
-def _describe(x: Tensor) -> str:
-    return f"{str(x.dtype).removeprefix('torch.')} of shape {tuple(x.shape)}"
-
-
-def _folded(mean: Tensor, var: Tensor, weight: Optional[Tensor], bias: Optional[Tensor],
-            eps: float) -> tuple[Tensor, Tensor]:
-    """A norm as scale * x + shift, given its statistics."""
-    scale = torch.rsqrt(var + eps)
-    if weight is not None:
-        scale = scale * weight
-    shift = -mean * scale
-    return scale, shift if bias is None else shift + bias
-
-
-def _channel_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The unbiased variance and the mean of each channel; of a single value, 0 and itself."""
-    dims = [0, *range(2, x.dim())]
-    values = x if x.dtype == torch.float64 else x.float()
-    # With symbols for sizes there is more than one value: compilers specialise on 0 and 1.
-    correction = 1 if x.numel() > x.shape[1] else 0
-    var, mean = torch.var_mean(values, dims, correction=correction)
-    return var, mean
 
 
 class QuantileActivation(nn.Module):
@@ -124,7 +90,7 @@ class QuantileActivation(nn.Module):
         self.track_running_stats = track_running_stats
         self.scope, self.group_images, self.image_share = scope, group_images, image_share
         self.context_mode, self.prior = context_mode, prior
-        self._check_options()
+        check_options(self)
         self._running_quantiles = RunningQuantiles()
         vector = {"device": device, "dtype": dtype}
         for end, norm, learns in (("in", norm_in, affine and affine_in), ("out", norm_out, affine)):
@@ -141,33 +107,6 @@ class QuantileActivation(nn.Module):
         self.register_buffer("num_batches_tracked", torch.zeros((), **counts)
                              if track_running_stats else None)
         self.reset_parameters()
-
-    def _check_options(self) -> None:
-        where = type(self).__name__
-
-        def expect(sound: bool, what: str, got: object) -> None:
-            if not sound:
-                raise ValueError(f"[{where}] expected {what}, got {got}")
-
-        most = _MOST_LAYER_LEVELS if self._fused else _MOST_LEVELS
-        expect(self.num_features > 0, "num_features > 0", self.num_features)
-        expect(2 <= self.levels <= most, f"levels in 2..{most}", self.levels)
-        for name in ("bound", "bandwidth", "eps"):
-            value = getattr(self, name)
-            expect(math.isfinite(value) and value > 0, f"a finite {name} > 0", value)
-        expect(0 < self.positive_share < 1, "positive_share in (0, 1)", self.positive_share)
-        expect(self.momentum is None or 0 <= self.momentum <= 1, "momentum in [0, 1]",
-               self.momentum)
-        expect(0 <= self.image_share <= 1, "image_share in [0, 1]", self.image_share)
-        expect(self.scope in SCOPES, f"a scope of {', '.join(SCOPES)}", repr(self.scope))
-        grouped = self.scope == "group"
-        expect((self.group_images > 0) if grouped else (self.group_images == 0),
-               "group_images > 0 with the scope group, and 0 with others", self.group_images)
-        expect(self._fused or (self.scope == "batch" and self.image_share == 0),
-               "norm_in and norm_out with a scope other than batch",
-               f"norm_in {self.norm_in}, norm_out {self.norm_out}")
-        algorithm_number(self.algorithm)
-        check_mode(where, self.context_mode, self.prior)
 
     @property
     def _fused(self) -> bool:
@@ -233,7 +172,7 @@ class QuantileActivation(nn.Module):
     def _check_input_dim(self, x: Tensor) -> None:
         if x.dim() < 2:
             raise ValueError(f"[{type(self).__name__}] expected a tensor of 2 or more dimensions, "
-                             f"got {_describe(x)}")
+                             f"got {describe(x)}")
 
     def forward(self, x: Tensor) -> Tensor:
         return self._run(x, quantised=True, track=True)
@@ -249,7 +188,7 @@ class QuantileActivation(nn.Module):
         self._check_input_dim(x)
         if x.shape[1] != self.num_features:
             raise ValueError(f"[{type(self).__name__}] expected {self.num_features} channels in "
-                             f"dimension 1, got {_describe(x)}")
+                             f"dimension 1, got {describe(x)}")
         if self.training:
             return self._in_batch(x, quantised, track and self.track_running_stats)
         if x.shape[0] == 0:
@@ -265,7 +204,7 @@ class QuantileActivation(nn.Module):
             return self._in_batch_fused(x, track)
         if (self.norm_in or self.norm_out) and x.numel() <= x.shape[1]:
             raise ValueError(f"[{type(self).__name__}] expected more than one value per channel to "
-                             f"take statistics from, got {_describe(x)}")
+                             f"take statistics from, got {describe(x)}")
         z = self._batch_norm(x, "in", track) if self.norm_in else x
         u = quantile_activation(z, self.levels, self.bound, self.positive_share, self.bandwidth,
                                 self.algorithm, quantised)
@@ -288,7 +227,7 @@ class QuantileActivation(nn.Module):
         # A cumulative average: its share is a tensor's, which no compiler may read.
         with torch.no_grad():
             share = 1.0 / (self.num_batches_tracked + 1)
-            batch_var, batch_mean = _channel_statistics(x)
+            batch_var, batch_mean = channel_statistics(x)
             mean.lerp_(batch_mean.to(mean.dtype), share.to(mean.dtype))
             var.lerp_(batch_var.to(var.dtype), share.to(var.dtype))
         return F.batch_norm(x, None, None, weight, bias, True, 0.0, self.eps)
@@ -353,9 +292,9 @@ class QuantileActivation(nn.Module):
             return _autograd.tracked(x, quantiles, parts, self.eps, quantised)
         scale = shift = out_scale = out_shift = None
         if self.norm_in:
-            scale, shift = _folded(*parts[:4], self.eps)
+            scale, shift = fold_norm(*parts[:4], self.eps)
         if self.norm_out:
-            out_scale, out_shift = _folded(*parts[4:], self.eps)
+            out_scale, out_shift = fold_norm(*parts[4:], self.eps)
         return quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, self.bandwidth,
                               quantised)
 
@@ -396,10 +335,10 @@ class QuantileActivation(nn.Module):
                 self.num_batches_tracked.add_(1)
         scale = shift = None
         if self.norm_in:
-            var, mean = _channel_statistics(x)
+            var, mean = channel_statistics(x)
             mean = blend(self._rows(self.running_mean_in), mean)
             var = blend(self._rows(self.running_var_in), var)
-            scale, shift = _folded(mean, var, self._rows(self.weight_in), self._rows(self.bias_in),
+            scale, shift = fold_norm(mean, var, self._rows(self.weight_in), self._rows(self.bias_in),
                                    self.eps)
         with torch.no_grad():
             context = self._rows(self.context)
@@ -413,10 +352,10 @@ class QuantileActivation(nn.Module):
         u = quantile_apply(x, quantiles, scale, shift, None, None, self.bandwidth, quantised)
         if not self.norm_out:
             return u
-        var, mean = _channel_statistics(u)
+        var, mean = channel_statistics(u)
         mean = blend(self._rows(self.running_mean_out), mean)
         var = blend(self._rows(self.running_var_out), var)
-        scale, shift = _folded(mean, var, self._rows(self.weight_out), self._rows(self.bias_out),
+        scale, shift = fold_norm(mean, var, self._rows(self.weight_out), self._rows(self.bias_out),
                                self.eps)
         shape = [1, -1] + [1] * (x.dim() - 2)
         return (u * scale.view(shape) + shift.view(shape)).to(x.dtype)
@@ -431,7 +370,7 @@ class QuantileActivation1d(QuantileActivation):
         if x.dim() not in self._dimensions:
             expected = " or ".join(str(d) for d in self._dimensions)
             raise ValueError(f"[{type(self).__name__}] expected a tensor of {expected} dimensions, "
-                             f"got {_describe(x)}")
+                             f"got {describe(x)}")
 
 
 class QuantileActivation2d(QuantileActivation1d):

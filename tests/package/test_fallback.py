@@ -8,7 +8,7 @@ import torch
 from calls import NUMBERS, calls, op, ops, vectors
 
 import qact
-from qact import _fallback
+from qact import _fallback, _fallback_contexts
 
 EXACT = (*NUMBERS[:5], 1)
 
@@ -84,7 +84,7 @@ def test_others(name):
 
 
 def test_contexts_on_their_edges():
-    edges = _fallback._edges(torch.device("cpu"))
+    edges = _fallback_contexts.edges(torch.device("cpu"))
     x = torch.cat([edges, edges.nextafter(edges + 1), edges.nextafter(edges - 1),
                    torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1e30])])[:, None]
     assert torch.equal(_fallback.context_build(x, None, None), ops.context_build(x, None, None))

@@ -1,0 +1,72 @@
+"""Contexts in torch's own operations, for devices without kernels: counted and blended as
+core/context.h says."""
+
+import torch
+from torch import Tensor
+
+from ._library import CONTEXT_BINS, ops
+
+_UNIT = 1 << 16  # a context's counts per value
+
+
+def real_type(x: Tensor) -> torch.dtype:
+    """Double where the device has it; MPS has none."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def double_type(device: torch.device) -> torch.dtype:
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def channel_rows(x: Tensor) -> Tensor:
+    """(C, n): the values of each channel."""
+    return x.transpose(0, 1).reshape(x.shape[1], -1).to(real_type(x))
+
+
+def edges(device: torch.device) -> Tensor:
+    """The inner edges of a context's bins, as core/context.h has them."""
+    bits = ((torch.arange(CONTEXT_BINS // 2 - 1, dtype=torch.int32) + (127 - 8) * 8) << 20)
+    magnitudes = bits.view(torch.float32)
+    return torch.cat([-magnitudes.flip(0), torch.zeros(1), magnitudes]).to(device)
+
+
+def count(z: Tensor) -> Tensor:
+    inner = edges(z.device)
+    # A bin holds its lower edge; below 0 it is mirrored, and holds its upper one.
+    upward = torch.bucketize(z.float(), inner, right=True)
+    downward = torch.bucketize(z.float(), inner)
+    bins = torch.where(z >= 0, upward, downward).clamp(0, CONTEXT_BINS - 1)
+    counts = torch.zeros(len(z), CONTEXT_BINS, dtype=torch.int64, device=z.device)
+    return counts.scatter_add_(1, bins, (~z.isnan()).to(torch.int64) * _UNIT)
+
+
+def context_build(x, scale, shift):
+    z = channel_rows(x)
+    z = z if scale is None else z * scale.to(z.dtype)[:, None]
+    return count(z if shift is None else z + shift.to(z.dtype)[:, None])
+
+
+def blend(a: Tensor, b: Tensor, share: float, values: float) -> Tensor:
+    real = double_type(a.device)
+
+    def scaled(context, count):
+        return context.to(real) * (count * _UNIT) / context.sum(1, keepdim=True).clamp_min(1)
+
+    empty_a, empty_b = (c.sum(1, keepdim=True) == 0 for c in (a, b))
+    first = scaled(a, torch.where(empty_b, values, (1 - share) * values).to(real))
+    second = scaled(b, torch.where(empty_a, values, share * values).to(real))
+    return (first + second).round().to(torch.int64)
+
+
+def context_blend(a, b, batches, prior, momentum, images, n):
+    if prior is not None:
+        share, values = images / (prior + images), n * (prior + images) / images
+    else:
+        share, values = (1.0 / (int(batches) + 1) if momentum is None else momentum), float(n)
+    return blend(a, b, share, min(max(values, 1024.0), 2.0 ** 40))
+
+
+def context_quantiles(context, levels, bound, positive_share):
+    # Small, and rarely: on the CPU, by the kernel.
+    found = ops.context_quantiles(context.cpu(), levels, bound, positive_share)
+    return found.to(double_type(context.device)).to(context.device)
