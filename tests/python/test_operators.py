@@ -110,14 +110,22 @@ def test_layer_has_a_place_in_the_graph():
         loss.backward()
 
 
-def test_layer_refuses_tensors_changed_since_and_tangents():
+def test_layer_refuses_tensors_changed_since():
     x, weight = torch.randn(20, 3), torch.ones(3, requires_grad=True)
     y, stats, _ = qact.quantile_layer(x, weight)
     stats.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
-    with forward_ad.dual_level(), pytest.raises(RuntimeError, match=r"\[quantile_layer\] .*tangent"):
-        qact.quantile_layer(forward_ad.make_dual(x, x))
+
+
+@pytest.mark.parametrize("name,arguments", [
+    ("quantile_layer", ()), ("quantile_activation", ()),
+    ("quantile_apply", (torch.linspace(-2, 2, 9).repeat(3, 1),))])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_tangents_are_refused(name, arguments, requires_grad):
+    x = torch.randn(20, 3, requires_grad=requires_grad)
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match=rf"\[{name}\] .*tangent"):
+        getattr(qact, name)(forward_ad.make_dual(x, torch.ones_like(x)), *arguments)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

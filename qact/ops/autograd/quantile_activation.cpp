@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "qact/ops/autograd/tangents.h"
 #include "qact/ops/quantile_activation_impl.h"
 
 namespace qact::ops {
@@ -31,6 +32,7 @@ class Activation : public torch::autograd::Function<Activation> {
 };
 
 at::Tensor activation(const at::Tensor& x, const ActivationOptions& options) {
+  refuse_tangents("quantile_activation", x);
   if (at::GradMode::is_enabled() && x.requires_grad()) return Activation::apply(x, options);
   at::AutoDispatchBelowADInplaceOrView guard;
   return quantile_activation(x, options);

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "qact/ops/autograd/tangents.h"
 #include "qact/ops/checks.h"
 #include "qact/ops/quantile_apply_impl.h"
 
@@ -50,6 +51,7 @@ class Apply : public torch::autograd::Function<Apply> {
 at::Tensor apply(const at::Tensor& x, const at::Tensor& quantiles, const MaybeTensor& scale,
                  const MaybeTensor& shift, const MaybeTensor& out_scale,
                  const MaybeTensor& out_shift, double bandwidth, bool quantised) {
+  refuse_tangents("quantile_apply", x, scale, shift, out_scale, out_shift);
   if (torch::autograd::compute_requires_grad(x, scale, shift, out_scale, out_shift)) {
     return Apply::apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth, quantised);
   }

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "qact/ops/autograd/tangents.h"
 #include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::ops {
@@ -113,17 +114,10 @@ auto make_node(Arguments&&... arguments) {
   }
 }
 
-template <class... Tensors>
-void refuse_tangents(const Tensors&... inputs) {
-  TORCH_CHECK_NOT_IMPLEMENTED((!torch::autograd::isFwGradDefined(inputs) && ...),
-                              "[quantile_layer] expected tensors without tangents, got some: "
-                              "there is no differentiation in forward mode");
-}
-
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const LayerAffine& affine,
                                                      const LayerOptions& options) {
   const auto& [weight_in, bias_in, weight_out, bias_out] = affine;
-  refuse_tangents(x, weight_in, bias_in, weight_out, bias_out);
+  refuse_tangents("quantile_layer", x, weight_in, bias_in, weight_out, bias_out);
   std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd(std::in_place);
   if (!torch::autograd::compute_requires_grad(x, weight_in, bias_in, weight_out, bias_out)) {
     return quantile_layer(x, affine, options);
