@@ -2,22 +2,14 @@
 leave it finite: four images teach little."""
 
 import pytest
-import timm
 import torch
 import torch.nn.functional as F
+import torchvision_operators  # noqa: F401  (before torchvision)
+import timm
+import torchvision.models
 
 import qact
 import qact.timm
-
-# The models of torchvision are Python; its operators, which they do not call, are compiled for the
-# torch of its own release.
-for _name in ("nms", "qnms", "roi_align", "ps_roi_align", "roi_pool", "ps_roi_pool",
-              "deform_conv2d", "_roi_align_backward", "_ps_roi_align_backward",
-              "_roi_pool_backward", "_ps_roi_pool_backward", "_deform_conv2d_backward"):
-    if not hasattr(torch.ops.torchvision, _name):
-        torch.library.define(f"torchvision::{_name}", "(Tensor x) -> Tensor")
-
-import torchvision.models  # noqa: E402
 
 # Layers of split, reference and all.
 VISION = {"resnet18": (5, 9, 17), "vgg11_bn": (2, 10, 10), "densenet121": (14, 5, 121),

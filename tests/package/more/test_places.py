@@ -1,12 +1,11 @@
 """AOTInductor, ONNX, Lightning, DistributedDataParallel and FSDP2."""
 
-import os
-
 import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+import torchvision_operators  # noqa: F401  (Lightning imports torchvision where it is)
 from torch import nn
 
 import qact
