@@ -72,7 +72,7 @@ def _once(op, *args):
         return op(*args)
 
 
-# --- the fused layer. The shift is needed only where a context is computed again.
+# --- the fused layer
 
 class _Layer(torch.autograd.Function):
     """y; what has no gradient goes into the list `beside`, so that autograd need not look at it."""
@@ -82,8 +82,7 @@ class _Layer(torch.autograd.Function):
         with _below_autograd():
             y, kept, stats, context = _layer_forward(
                 x, weight_in, bias_in, weight_out, bias_out, *settings, True, track)
-        again = settings[6] > 0 or settings[7] > 0 or kept.numel() == 0
-        ctx.save_for_backward(x, kept, stats, weight_in, bias_in if again else None, weight_out)
+        ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
         ctx.settings = settings
         beside.extend((stats, context))
         return y

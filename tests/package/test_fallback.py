@@ -37,9 +37,9 @@ def test_layer(shape, scope):
     arguments = (*four[:3], *numbers)
     expected = ops.layer_backward(grad, x, expected[1], expected[2], *arguments)
     found = _fallback.layer_backward(grad, x, found[1], found[2], *arguments)
-    # The kernels look the density up in a table.
+    # The kernels work from one code byte a value; the next test is the exact one.
     for ours, theirs in zip(found, expected, strict=True):
-        assert (ours - theirs).abs().max() < 0.01 * theirs.abs().max()
+        assert (ours - theirs).abs().max() < 0.03 * theirs.abs().max()
 
 
 def test_gradients_of_the_layer_are_those_of_its_parts():

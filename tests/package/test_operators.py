@@ -19,7 +19,8 @@ def test_opcheck(name):
 
 
 @pytest.mark.parametrize("change", ["grad", "float64", "bfloat16", "channels_last", "transposed",
-                                    "image", "group", "untracked"])
+                                    "image", "group", "untracked", "kept", "kept image",
+                                    "kept group"])
 def test_opcheck_of_the_layer(change):
     x, *rest = calls()["layer_forward"]
     four, numbers = rest[:4], list(rest[4:])
@@ -35,6 +36,9 @@ def test_opcheck_of_the_layer(change):
         numbers[6], x = 1, x.requires_grad_()
     elif change == "group":
         numbers[7], x = 3, x.requires_grad_()
+    elif change.startswith("kept"):  # contexts that are long enough for it
+        x = torch.randn(5, 3, 24, 24, requires_grad=True)
+        numbers[6], numbers[7] = int(change == "kept image"), 2 * (change == "kept group")
     else:
         numbers[8:] = False, False
     opcheck(ops.layer_forward.default, (x, *four, *numbers))
