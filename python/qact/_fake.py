@@ -68,8 +68,12 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
         parts.append((channels - image_channels, context_images * (n // batch), count))
     else:
         parts.append((channels - image_channels, n, 1))
-    return sum(of * (n + KEPT_TABLE_BYTES * count) for of, values, count in parts
-               if of > 0 and values * x.element_size() >= KEPT_TABLE_BYTES)
+    parts = [part for part in parts if part[0] > 0]
+    long_enough = [values * x.element_size() >= KEPT_TABLE_BYTES for _, values, _ in parts]
+    kept = sum(of * (n + KEPT_TABLE_BYTES * count)
+               for (of, _, count), keeps in zip(parts, long_enough) if keeps)
+    # Beside x, which short contexts need, no more than a byte a value.
+    return 0 if not all(long_enough) and kept > x.numel() else kept
 
 
 @_register("qact_python::layer_forward")
