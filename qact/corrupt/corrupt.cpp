@@ -43,6 +43,7 @@ constexpr Corruption kCorruptions[] = {
     {"zigzag", mnist, false, false, 1, zigzag},
     {"canny_edges", mnist, false, false, 1, canny_edges},
     {"tone", tones, false, false, 0, tone, 500},
+    {"gamma4", tones, false, false, 0, gamma4},
 };
 
 std::string to_string(image::Size size) {

@@ -1,6 +1,7 @@
 // The standard corruptions at five severities, faithful to the published ones, from a seed. The
 // constants follow the image's size: CIFAR-C's up to 32 x 32, Tiny-ImageNet-C's up to 64 x 64,
-// ImageNet-C's above; MNIST-C's for grey images up to 28 x 28.
+// ImageNet-C's above; MNIST-C's for grey images up to 28 x 28. stripe, dotted_line, zigzag,
+// canny_edges and gamma4 have no severities: all five are the same.
 #pragma once
 
 #include <cstdint>

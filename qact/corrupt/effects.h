@@ -44,5 +44,6 @@ Effect canny_edges(const EffectParams& params);
 
 // tone.cpp
 Effect tone(const EffectParams& params);
+Effect gamma4(const EffectParams& params);
 
 }  // namespace qact::corrupt

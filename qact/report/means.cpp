@@ -54,9 +54,11 @@ Json means(const results::Rows& rows) {
   for (const Group& group : groups(rows)) {
     for (const Curve& curve : group.curves) {
       all.push_back(entry_of(curve, "benchmark", group.corruptions));
-      const bool toned = std::any_of(curve.scores.begin(), curve.scores.end(),
-                                     [](const Score& s) { return s.corruption == kTone; });
-      if (toned) all.push_back(entry_of(curve, kTone, {kTone}));
+      for (const char* tone : {kTone, results::kGamma4}) {
+        const bool toned = std::any_of(curve.scores.begin(), curve.scores.end(),
+                                       [&](const Score& s) { return s.corruption == tone; });
+        if (toned) all.push_back(entry_of(curve, tone, {tone}));
+      }
     }
   }
   return all;

@@ -64,7 +64,7 @@ std::set<std::string> complete_corruptions(const Curve& curve, uint64_t seed) {
   std::map<std::string, std::set<int>> found;
   std::set<int> severities;
   for (const Score& score : curve.scores) {
-    if (score.seed != seed || score.severity == 0 || score.corruption == kTone) continue;
+    if (score.seed != seed || score.severity == 0 || is_tone_curve(score.corruption)) continue;
     found[score.corruption].insert(score.severity);
     severities.insert(score.severity);
   }
@@ -108,7 +108,7 @@ std::vector<int> Curve::severities() const {
 std::vector<std::string> Curve::corruptions() const {
   std::vector<std::string> names;
   for (const Score& score : scores) {
-    if (score.severity == 0 || score.corruption == kTone) continue;
+    if (score.severity == 0 || is_tone_curve(score.corruption)) continue;
     if (!is_among(score.corruption, names)) names.push_back(score.corruption);
   }
   return names;

@@ -13,9 +13,13 @@
 
 namespace qact::results {
 
-// The corruption of random tone curves. It is not part of the published benchmarks, and no mean
-// over corruptions includes it.
+// The corruptions by tone curves, random and fixed. They are not part of the published benchmarks,
+// and no mean over corruptions includes them.
 inline constexpr const char* kTone = "tone";
+inline constexpr const char* kGamma4 = "gamma4";
+inline bool is_tone_curve(const std::string& corruption) {
+  return corruption == kTone || corruption == kGamma4;
+}
 
 // The training options that can change what is learnt, as the text of a JSON object, so that two of
 // them compare as strings.

@@ -81,14 +81,30 @@ TEST(Corrupt, ToneIsACurveOfFiveHundredImages) {
   }
 }
 
+TEST(Corrupt, Gamma4IsTheFourthPowerAtEverySeverity) {
+  const image::Size size{16, 16, 1};
+  std::vector<uint8_t> in(256), out(256);
+  std::iota(in.begin(), in.end(), 0);
+  for (int severity = 1; severity <= kSeverities; ++severity) {
+    for (const int64_t index : {0, 700}) {
+      Corruptor("gamma4", severity, size, severity).apply(in.data(), index, out.data());
+      for (int v = 0; v < 256; ++v) {
+        const double share = v / 255.0;
+        EXPECT_EQ(out[v], std::floor(255 * share * share * share * share + 0.5)) << v;
+      }
+    }
+  }
+}
+
 TEST(Corrupt, SelectsByNameGroupAndSize) {
   EXPECT_EQ(select_corruptions({}, {32, 32, 3}).size(), 15u);
   EXPECT_EQ(select_corruptions({}, {32, 32, 3}).front(), "gaussian_noise");
   EXPECT_EQ(select_corruptions({}, {28, 28, 1}).front(), "shot_noise");
   EXPECT_EQ(select_corruptions({"tone", "extra"}, {28, 28, 1}).size(), 5u);
-  EXPECT_NE(
-      message_of([] { select_corruptions({"tones"}, {}); }).find("canny_edges, tone, got tones"),
-      std::string::npos);
+  EXPECT_NE(message_of([] {
+              select_corruptions({"tones"}, {});
+            }).find("canny_edges, tone, gamma4, got tones"),
+            std::string::npos);
 }
 
 // Any size and channel count works: larger, not square, grey.

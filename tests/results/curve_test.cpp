@@ -46,7 +46,7 @@ TEST(Curve, AveragesOverCorruptionsThenOverSeeds) {
   const Curve curve =
       one_curve({row_of("none", 0, 0.9), row_of("fog", 1, 0.8), row_of("snow", 1, 0.6),
                  row_of("none", 0, 0.7, 1), row_of("fog", 1, 0.5, 1), row_of("snow", 1, 0.1, 1),
-                 row_of("tone", 1, 0.0, 1)});
+                 row_of("tone", 1, 0.0, 1), row_of("gamma4", 1, 0.0, 1)});
   const std::vector<std::string> both = {"fog", "snow"};
   EXPECT_EQ(curve.corruptions(), both);
   EXPECT_NEAR(curve.mean("accuracy", 1, both), (0.7 + 0.3) / 2, 1e-12);
