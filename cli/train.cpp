@@ -144,7 +144,10 @@ void adopt_saved_config(TrainCommand& train, const train::RunFolder& folder) {
   folder.expect_resumable();
   const train::TrainConfig saved = train::read_config(folder.config());
   train.config = train::overlay(saved, train.config, given(train));
-  check_use([&] { train::check_same_run(train::run_identity(saved), train.config); });
+  check_use([&] {
+    train::check(train.config);
+    train::check_same_run(train::run_identity(saved), train::resolved(train.config));
+  });
 }
 
 }  // namespace

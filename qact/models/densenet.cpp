@@ -3,7 +3,8 @@
 //
 // Sites: trunk after the first norm of each bottleneck, after the norm of each transition and after
 // the last norm: these read all features so far. The first of them reads the stem (stage 0), the
-// others dense block 1 to 4 with its transition. Branch inside a bottleneck; pooled.
+// others dense block 1 to 4 with its transition. Branch inside a bottleneck; pooled. `split` with
+// K = 1: all sites up to the one that dense block 2 begins with.
 #include <torch/torch.h>
 
 #include "qact/models/blocks.h"
@@ -19,15 +20,18 @@ using torch::nn::AnyModule;
 constexpr int64_t kGrowth = 12;
 constexpr int64_t kBlocks[] = {6, 12, 24, 16};
 constexpr int64_t kDenseStages = std::size(kBlocks);
+constexpr Sites kDenseSites = {.stages = kDenseStages, .branches = true, .pooled = true};
 
 class Bottleneck : public Block {
  public:
-  Bottleneck(int64_t in, int64_t stage, const NetworkOptions& options, const Placement& placement)
+  // `input_stage`: that of what it reads.
+  Bottleneck(int64_t in, int64_t stage, int64_t input_stage, const NetworkOptions& options,
+             const Placement& placement)
       : bn1_(register_layer(*this, "bn1", make_norm(options.norm, in))),
-        outer_(register_layer(*this, "outer_activation", placement.trunk(in, stage))),
+        outer_(register_layer(*this, "outer_activation", placement.trunk(in, input_stage))),
         conv1_(register_module("conv1", convolution(in, 4 * kGrowth, 1))),
         bn2_(register_layer(*this, "bn2", make_norm(options.norm, 4 * kGrowth))),
-        inner_(register_layer(*this, "inner_activation", placement.branch(4 * kGrowth))),
+        inner_(register_layer(*this, "inner_activation", placement.branch(4 * kGrowth, stage))),
         conv2_(register_module("conv2", convolution(4 * kGrowth, kGrowth, 3))) {}
 
   torch::Tensor forward(const torch::Tensor& x) override {
@@ -68,8 +72,8 @@ class DenseNet : public Network {
       auto& dense = dense_.emplace_back(
           register_module("dense" + std::to_string(stage), std::make_shared<Stage>()));
       for (int64_t i = 0; i < kBlocks[stage - 1]; ++i) {
-        dense->append(
-            std::make_shared<Bottleneck>(width, i == 0 ? stage - 1 : stage, options, placement));
+        dense->append(std::make_shared<Bottleneck>(width, stage, i == 0 ? stage - 1 : stage,
+                                                   options, placement));
         width += kGrowth;
       }
       if (stage == kDenseStages) break;
@@ -103,7 +107,7 @@ class DenseNet : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_densenet(const NetworkOptions& options) {
-  return std::make_shared<DenseNet>(options, Placement(options, kDenseStages));
+  return std::make_shared<DenseNet>(options, Placement(options, kDenseSites));
 }
 
 }  // namespace qact::models

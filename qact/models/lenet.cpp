@@ -5,7 +5,7 @@
 //
 // Sites: trunk after the first convolution (stage 0), the second one and the two linear layers
 // (stages 1 to 3). No branches and nothing pooled, so `all` equals `reference`. The embedding is
-// the last site's output.
+// the last site's output. `split` with K = 1: after both convolutions, without the linear layers.
 #include <torch/torch.h>
 
 #include "qact/models/factories.h"
@@ -21,7 +21,7 @@ using torch::nn::AnyModule;
 constexpr int64_t kSide = 5;
 constexpr int64_t kChannels[] = {32, 64};
 constexpr int64_t kWidths[] = {512, 256};
-constexpr int64_t kLenetStages = 3;
+constexpr Sites kLenetSites = {.stages = 3, .convolutional_stages = 1};
 
 class LeNet : public Network {
  public:
@@ -81,7 +81,7 @@ class LeNet : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_lenet(const NetworkOptions& options) {
-  return std::make_shared<LeNet>(options, Placement(options, kLenetStages));
+  return std::make_shared<LeNet>(options, Placement(options, kLenetSites));
 }
 
 }  // namespace qact::models

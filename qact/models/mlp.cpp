@@ -3,7 +3,7 @@
 //
 // Sites: trunk after each norm, the first one the stem (stage 0), the others stages 1 and 2.
 // No branches and nothing pooled, so `all` equals `reference`. The embedding is the last site's
-// output.
+// output. No convolutions, so there is no `split`.
 #include <torch/torch.h>
 
 #include "qact/models/factories.h"
@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kHidden = 3;
 constexpr int64_t kWidth = 512;
+constexpr Sites kMlpSites = {.stages = kHidden - 1, .convolutional_stages = -1};
 
 class Mlp : public Network {
  public:
@@ -48,7 +49,7 @@ class Mlp : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_mlp(const NetworkOptions& options) {
-  return std::make_shared<Mlp>(options, Placement(options, kHidden - 1));
+  return std::make_shared<Mlp>(options, Placement(options, kMlpSites));
 }
 
 }  // namespace qact::models

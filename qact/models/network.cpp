@@ -14,13 +14,23 @@ namespace {
 struct Entry {
   const char* name;
   std::shared_ptr<Network> (*make)(const NetworkOptions& options);
+  bool convolutional = true;
 };
 
 const Entry kNetworks[] = {
-    {"densenet", make_densenet}, {"lenet", make_lenet},       {"mlp", make_mlp},
+    {"densenet", make_densenet}, {"lenet", make_lenet},       {"mlp", make_mlp, false},
     {"resnet18", make_resnet18}, {"resnet26", make_resnet26}, {"vgg16", make_vgg16},
     {"wrn-40-4", make_wrn_40_4},
 };
+
+const Entry& find_network(const std::string& name) {
+  std::string known;
+  for (const Entry& entry : kNetworks) {
+    if (name == entry.name) return entry;
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  TORCH_CHECK(false, "[models] expected one of ", known, ", got '", name, "'");
+}
 
 // Below 16 pixels the smallest feature maps vanish.
 constexpr int64_t kSmallestImage = 16;
@@ -67,12 +77,12 @@ void Network::set_head(const std::string& name, int64_t features) {
 
 std::shared_ptr<Network> make(const std::string& name, const NetworkOptions& options) {
   check(options);
-  std::string known;
-  for (const Entry& entry : kNetworks) {
-    if (name == entry.name) return entry.make(options);
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
-  }
-  TORCH_CHECK(false, "[models] expected one of ", known, ", got '", name, "'");
+  return find_network(name).make(options);
+}
+
+std::string default_placement(const std::string& name, const std::string& activation) {
+  const bool split = activation == "qact" || activation == "ibn-relu";
+  return split && find_network(name).convolutional ? "split" : "reference";
 }
 
 std::vector<std::string> names() {

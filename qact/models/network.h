@@ -16,7 +16,9 @@ struct NetworkOptions {
   int64_t image_size = 32;  // their height and width
   std::string activation = "relu";
   std::string placement = "reference";  // of the activation: see placement.h
-  int64_t early_stages = 1;             // K of the placement "early"
+  int64_t early_stages = 1;             // K of the placements "early" and "split"
+  double image_share = 0.5;             // of QAct's channels at the sites of "split"
+  std::string sites = "";               // "2=ibn-relu,pooled=qact": see site_list.h
   std::string norm = "batch";           // or "group": GroupNorm of 8 groups
 };
 
@@ -62,5 +64,9 @@ class Network : public torch::nn::Module {
 std::shared_ptr<Network> make(const std::string& name, const NetworkOptions& options);
 
 std::vector<std::string> names();
+
+// Of an activation in a network where none is chosen: split for qact and ibn-relu in a network with
+// convolutions, else reference.
+std::string default_placement(const std::string& name, const std::string& activation);
 
 }  // namespace qact::models

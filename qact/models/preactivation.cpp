@@ -11,19 +11,21 @@ using torch::nn::AnyModule;
 
 constexpr int64_t kWideStages = 3;
 constexpr int64_t kStem = 16;
+constexpr Sites kPreactivationSites = {.stages = kWideStages, .branches = true, .pooled = true};
 
 class PreactivationBlock : public Block {
  public:
-  PreactivationBlock(int64_t in, int64_t out, int64_t stride, int64_t stage,
+  // `input_stage`: that of what it reads.
+  PreactivationBlock(int64_t in, int64_t out, int64_t stride, int64_t stage, int64_t input_stage,
                      bool convolved_shortcut, const NetworkOptions& options,
                      const Placement& placement)
       : stride_(stride),
         padding_(out - in),
         bn1_(register_layer(*this, "bn1", make_norm(options.norm, in))),
-        outer_(register_layer(*this, "outer_activation", placement.trunk(in, stage))),
+        outer_(register_layer(*this, "outer_activation", placement.trunk(in, input_stage))),
         conv1_(register_module("conv1", convolution(in, out, 3, stride))),
         bn2_(register_layer(*this, "bn2", make_norm(options.norm, out))),
-        inner_(register_layer(*this, "inner_activation", placement.branch(out))),
+        inner_(register_layer(*this, "inner_activation", placement.branch(out, stage))),
         conv2_(register_module("conv2", convolution(out, out, 3))) {
     if (convolved_shortcut && in != out) {
       shortcut_ = register_module("convShortcut", convolution(in, out, 1, stride));
@@ -64,7 +66,7 @@ class Preactivation : public Network {
       for (int64_t i = 0; i < architecture.blocks; ++i) {
         const bool first = i == 0;
         blocks->append(std::make_shared<PreactivationBlock>(
-            first ? in : out, out, first && stage > 1 ? 2 : 1, first ? stage - 1 : stage,
+            first ? in : out, out, first && stage > 1 ? 2 : 1, stage, first ? stage - 1 : stage,
             architecture.convolved_shortcut, options, placement));
       }
       register_stage(architecture, architecture.stage + std::to_string(stage), blocks);
@@ -103,7 +105,8 @@ class Preactivation : public Network {
 
 std::shared_ptr<Network> make_preactivation(const PreactivationArchitecture& architecture,
                                             const NetworkOptions& options) {
-  return std::make_shared<Preactivation>(architecture, options, Placement(options, kWideStages));
+  return std::make_shared<Preactivation>(architecture, options,
+                                         Placement(options, kPreactivationSites));
 }
 
 }  // namespace qact::models

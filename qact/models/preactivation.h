@@ -3,7 +3,7 @@
 //
 // Sites: trunk after the first norm of each block and after the last norm. The first of them reads
 // the stem (stage 0), the others the residual sum of a stage (1 to 3). Branch between the two
-// convolutions of a block; pooled.
+// convolutions of a block; pooled. `split` with K = 1: all sites up to the first one of stage 2.
 #pragma once
 
 #include "qact/models/layers.h"

@@ -2,7 +2,8 @@
 // 11,173,962 parameters for 3 channels and 10 classes with ReLU.
 //
 // Sites: trunk after the stem's norm (stage 0) and after each residual sum (stages 1 to 4);
-// branch between the two convolutions of a block; pooled.
+// branch between the two convolutions of a block; pooled. `split` with K = 1: the stem, and both
+// sites of each block of stage 1.
 #include <torch/torch.h>
 
 #include "qact/models/activation_checkpointing.h"
@@ -17,6 +18,7 @@ namespace {
 using torch::nn::AnyModule;
 
 constexpr int64_t kResnetStages = 4;
+constexpr Sites kResnetSites = {.stages = kResnetStages, .branches = true, .pooled = true};
 
 class BasicBlock : public Block {
  public:
@@ -24,7 +26,7 @@ class BasicBlock : public Block {
              const Placement& placement)
       : conv1_(register_module("conv1", convolution(in, out, 3, stride))),
         bn1_(register_layer(*this, "bn1", make_norm(options.norm, out))),
-        inner_(register_layer(*this, "inner_activation", placement.branch(out))),
+        inner_(register_layer(*this, "inner_activation", placement.branch(out, stage))),
         conv2_(register_module("conv2", convolution(out, out, 3))),
         bn2_(register_layer(*this, "bn2", make_norm(options.norm, out))),
         shortcut_(register_module("shortcut", torch::nn::Sequential())),
@@ -98,7 +100,7 @@ class ResNet18 : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_resnet18(const NetworkOptions& options) {
-  return std::make_shared<ResNet18>(options, Placement(options, kResnetStages));
+  return std::make_shared<ResNet18>(options, Placement(options, kResnetSites));
 }
 
 }  // namespace qact::models

@@ -4,7 +4,7 @@
 //
 // Sites: trunk after each of the 13 norms. The first is the stem (stage 0), the others belong to
 // the stage (1 to 5) that ends with the next pooling. Pooled. No branches, so `all` equals
-// `reference`.
+// `reference`. `split` with K = 1: after the first two norms.
 #include <torch/torch.h>
 
 #include "qact/models/factories.h"
@@ -18,6 +18,7 @@ struct VggStage {
   int64_t channels, convolutions;
 };
 constexpr VggStage kVggStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
+constexpr Sites kVggSites = {.stages = std::size(kVggStages), .pooled = true};
 
 class Vgg16 : public Network {
  public:
@@ -53,7 +54,7 @@ class Vgg16 : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make_vgg16(const NetworkOptions& options) {
-  return std::make_shared<Vgg16>(options, Placement(options, std::size(kVggStages)));
+  return std::make_shared<Vgg16>(options, Placement(options, kVggSites));
 }
 
 }  // namespace qact::models

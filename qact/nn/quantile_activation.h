@@ -78,6 +78,9 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   // norm_out to be off.
   torch::Tensor rank(const torch::Tensor& x, bool track = false);
 
+  // Whose scope is the image: the first ones.
+  int64_t image_channels() const { return scope().image_channels; }
+
   QuantileActivationOptions options;
   torch::Tensor weight_in, bias_in, weight_out, bias_out;
   torch::Tensor running_mean_in, running_var_in, running_mean_out, running_var_out;

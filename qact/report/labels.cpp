@@ -21,6 +21,7 @@ const std::vector<Activation>& activations() {
       {"qact", "QAct", {"#2f7ed8", "#2aa198", "#7a5bd0", "#4fb3dd", "#5b6fc9", "#3d9970"}},
       {"relu", "ReLU", {"#d9742b", "#8d949e", "#b5563c", "#a08a6e", "#7d5a45"}},
       {"bn-relu", "BatchNorm + ReLU", {"#c9a227", "#8f7a1f", "#e0c25c"}},
+      {"ibn-relu", "InstanceNorm/BatchNorm + ReLU", {"#b08d57", "#8a6d3b", "#cdb07d"}},
       {"prelu", "PReLU", {"#c9508a", "#d98fb4", "#a34a72"}},
       {"selu", "SELU", {"#7aa83a", "#a9bf6a", "#5f7f3a"}},
   };

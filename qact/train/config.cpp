@@ -52,6 +52,7 @@ void check_numbers(const TrainConfig& c) {
   within<int64_t>("image-size", c.image_size, 0, 1 << 16);
   within("validation", c.validation, 0.0, 0.9);
   within<int64_t>("early-stages", c.early_stages, 0, kMost);
+  within("image-share", c.image_share, 0.0, 1.0);
   within("margin", c.margin, 0.0, 1e6);
   within<int64_t>("watershed-seeds", c.watershed_seeds, 1, kMost);
   within<int64_t>("classes-per-batch", c.classes_per_batch, 2, kMost);
@@ -105,7 +106,7 @@ void check(const TrainConfig& c) {
   check_numbers(c);
   one_of("model", c.model, models::names());
   one_of("activation", c.activation, nn::activation_names());
-  one_of("placement", c.placement, {"reference", "early", "all"});
+  one_of("placement", c.placement, {"auto", "reference", "early", "split", "all"});
   one_of("norm", c.norm, {"batch", "group"});
   one_of("loss", c.loss, losses::names());
   one_of("augment", c.augment, {"none", "crop", "crop-flip", "augmix"});
@@ -134,6 +135,13 @@ Json to_json(const TrainConfig& config) {
 }
 
 TrainConfig train_config(const Json& json, const std::string& source) {
+TrainConfig resolved(TrainConfig config) {
+  if (config.placement == "auto") {
+    config.placement = models::default_placement(config.model, config.activation);
+  }
+  return config;
+}
+
   TrainConfig config;
   const auto refuse_field = [&](const std::string& expected, const std::string& got) {
     throw std::runtime_error("[train] " + source + ": expected " + expected + ", got " + got);

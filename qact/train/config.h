@@ -19,8 +19,10 @@ struct TrainConfig {
 
   std::string model = "lenet";
   std::string activation = "qact";
-  std::string placement = "reference";
+  std::string placement = "auto";
   int64_t early_stages = 1;
+  double image_share = 0.5;
+  std::string sites;
   std::string norm = "batch";
 
   std::string loss = "cross-entropy";
@@ -74,9 +76,17 @@ void visit_fields(Config& c, Visit visit) {
   visit("validation", c.validation, "Share of the training images held out for validation");
   visit("split-seed", c.split_seed, "Draws the held-out images");
   visit("model", c.model, "lenet, mlp, resnet18, resnet26, vgg16, densenet or wrn-40-4");
-  visit("activation", c.activation, "qact, relu, prelu, selu or bn-relu");
-  visit("placement", c.placement, "Where the activation goes: reference, early or all");
-  visit("early-stages", c.early_stages, "Stages of the placement early, after the stem");
+  visit("activation", c.activation, "qact, relu, prelu, selu, bn-relu or ibn-relu");
+  visit("placement", c.placement,
+        "Where the activation goes: reference, early, split, all, or auto (split for qact and "
+        "ibn-relu in networks with convolutions, else reference)");
+  visit("early-stages", c.early_stages, "Stages of the placements early and split, after the stem");
+  visit("image-share", c.image_share,
+        "Share of QAct's channels in the placement split that are ranked in their image, not in "
+        "the batch");
+  visit("sites", c.sites,
+        "Activations of single sites, over those of the placement: stem=split,1.branch=qact,"
+        "2=ibn-relu");
   visit("norm", c.norm, "Norm layers: batch or group");
   visit("loss", c.loss, "cross-entropy, triplet, triplet-hard or watershed");
   visit("margin", c.margin, "Margin of the triplet losses");
@@ -136,6 +146,9 @@ void write_config(const std::filesystem::path& path, const TrainConfig& config);
 TrainConfig read_config(const std::filesystem::path& path);
 
 // `saved`, with the fields called `given` from `config`.
+// With the placement that `auto` stands for.
+TrainConfig resolved(TrainConfig config);
+
 TrainConfig overlay(const TrainConfig& saved, const TrainConfig& config,
                     const std::set<std::string>& given);
 

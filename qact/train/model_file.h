@@ -30,6 +30,8 @@ struct ModelCard {
     visit("placement", c.options.placement);
     visit("early_stages", c.options.early_stages);
     visit("norm", c.options.norm);
+    visit("image_share", c.options.image_share);
+    visit("sites", c.options.sites);
     visit("classes", c.options.classes);
     visit("channels", c.options.channels);
     visit("image_size", c.options.image_size);

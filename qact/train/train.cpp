@@ -57,6 +57,7 @@ class TorchSettingsGuard {
 TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
                   const TrainEvents& events) {
   check(config);
+  config = resolved(config);
   check_device("train", config.device);
   if (resume) folder.expect_resumable();
   const TorchSettingsGuard settings(config);

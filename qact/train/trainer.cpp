@@ -32,6 +32,8 @@ std::shared_ptr<models::Network> make_network(const TrainConfig& c, const Traini
   options.early_stages = c.early_stages;
   options.norm = c.norm;
   const auto network = models::make(c.model, options);
+  options.image_share = c.image_share;
+  options.sites = c.sites;
   network->to(torch::Device(c.device));
   if (c.checkpoint_activations) network->checkpoint_activations();
   if (c.channels_last) network->use_channels_last();

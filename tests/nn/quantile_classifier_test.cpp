@@ -161,7 +161,7 @@ TEST(QuantileClassifier, RefusesWhatItCannotUse) {
 TEST(ActivationFactory, MakesEachByName) {
   torch::manual_seed(5);
   EXPECT_EQ(nn::activation_names(),
-            (std::vector<std::string>{"qact", "relu", "prelu", "selu", "bn-relu"}));
+            (std::vector<std::string>{"qact", "relu", "prelu", "selu", "bn-relu", "ibn-relu"}));
   const torch::Tensor x = torch::randn({6, 3, 4, 4});
   for (const std::string& name : nn::activation_names()) {
     torch::nn::AnyModule activation = nn::make_activation(name, 3);
@@ -181,8 +181,9 @@ TEST(ActivationFactory, MakesEachByName) {
   EXPECT_EQ(control.ptr()->named_parameters().keys(), norm->named_parameters().keys());
   EXPECT_EQ(control.ptr()->named_buffers().keys(), norm->named_buffers().keys());
   EXPECT_EQ(nn::make_activation("prelu", 3).ptr()->parameters()[0].numel(), 3);
-  EXPECT_EQ(message_of([] { nn::make_activation("gelu", 3); }),
-            "[make_activation] expected one of qact, relu, prelu, selu, bn-relu, got 'gelu'");
+  EXPECT_EQ(
+      message_of([] { nn::make_activation("gelu", 3); }),
+      "[make_activation] expected one of qact, relu, prelu, selu, bn-relu, ibn-relu, got 'gelu'");
 }
 
 }  // namespace

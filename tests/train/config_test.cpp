@@ -97,7 +97,8 @@ TEST(TrainConfig, RefusesValues) {
       {[](TrainConfig& c) { c.lr = std::nan(""); }, "--lr"},
       {[](TrainConfig& c) { c.model = "net"; }, "--model one of densenet, lenet"},
       {[](TrainConfig& c) { c.activation = "gelu"; }, "--activation one of qact, relu"},
-      {[](TrainConfig& c) { c.placement = "late"; }, "--placement one of reference, early, all"},
+      {[](TrainConfig& c) { c.placement = "late"; },
+       "--placement one of auto, reference, early, split"},
       {[](TrainConfig& c) { c.norm = "layer"; }, "--norm one of batch, group, got 'layer'"},
       {[](TrainConfig& c) { c.loss = "hinge"; }, "--loss one of cross-entropy"},
       {[](TrainConfig& c) { c.amp = "fp16"; }, "--amp one of none, bf16, got 'fp16'"},
@@ -134,6 +135,15 @@ TEST(TrainConfig, GivenOptionsOverlayTheSavedOnes) {
   saved.epochs = 7;
   given.lr = 0.4;
   given.epochs = 9;
+TEST(TrainConfig, AutoIsResolvedOnce) {
+  TrainConfig config;
+  EXPECT_EQ(resolved(config).placement, "split");
+  config.activation = "relu";
+  EXPECT_EQ(resolved(config).placement, "reference");
+  config.placement = "early";
+  EXPECT_EQ(resolved(config).placement, "early");
+}
+
   const TrainConfig merged = overlay(saved, given, {"lr"});
   EXPECT_EQ(merged.lr, 0.4);
   EXPECT_EQ(merged.epochs, 7);

@@ -122,12 +122,12 @@ TEST(Resume, TellsAClassThatWasRenamed) {
 TEST(Resume, TellsAConfigurationThatWasEdited) {
   const Stopped scratch;
   const RunFolder run = scratch.run_folder();
-  TrainConfig config = scratch.config();
+  TrainConfig config = resolved(scratch.config());
   config.epochs = 1;
   write_config(run.config(), config);
   EXPECT_EQ(message_of([&] { train(config, run, true); }),
             "[train] expected --epochs as the run began, 3, got 1");
-  config = scratch.config();
+  config = resolved(scratch.config());
   config.model = "lenet";  // whose weights would not even fit
   write_config(run.config(), config);
   EXPECT_EQ(message_of([&] { train(config, run, true); }),
