@@ -1,4 +1,4 @@
-// The last stage of a training run: fits classifiers to the embeddings of the networks that it
+// The last part of a training run: fits classifiers to the embeddings of the networks that it
 // saved.
 #pragma once
 

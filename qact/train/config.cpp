@@ -116,6 +116,7 @@ void check(const TrainConfig& c) {
   one_of("cuda-graph", c.cuda_graph, {"auto", "off"});
   one_of("validation-mode", c.validation_mode, {"tracked", "batch"});
   one_of("fit-classifiers", c.fit_classifiers, {"auto", "on", "off"});
+  one_of("recalibrate", c.recalibrate, {"on", "off"});
   check_device_name("train", c.device);
   if (c.nesterov && c.momentum == 0) refuse("momentum", "above 0 with --nesterov", "0");
   if (!std::is_sorted(c.lr_steps.begin(), c.lr_steps.end())) {

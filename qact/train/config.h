@@ -52,6 +52,7 @@ struct TrainConfig {
 
   std::string validation_mode = "tracked";
   std::string fit_classifiers = "auto";
+  std::string recalibrate = "on";
   uint64_t seed = 0;
   std::string device = "cpu";
   std::string amp = "none";
@@ -121,6 +122,9 @@ void visit_fields(Config& c, Visit visit) {
         "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
         "or auto (up to 2^27 values)");
   visit("seed", c.seed, "Draws weights, the order of images, augmentations and what losses draw");
+  visit("recalibrate", c.recalibrate,
+        "At the end, take running statistics and contexts anew from the training images: on or "
+        "off");
   visit("device", c.device, "cpu, cuda or cuda:N");
   visit("amp", c.amp, "bf16: convolutions and matrix products in bfloat16; none: all in float32");
   visit("channels-last", c.channels_last, "Channels-last memory format, which GPUs prefer");

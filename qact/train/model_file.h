@@ -22,6 +22,7 @@ struct ModelCard {
   std::string loss;                      // that it was trained with
   std::vector<std::string> class_names;  // empty: none
   int64_t epoch = 0;                     // how many it was trained for
+  bool recalibrated = false;             // see recalibrate.h
 
   template <class Self, class Visit>
   static void visit_fields(Self& c, Visit visit) {
@@ -42,6 +43,7 @@ struct ModelCard {
     visit("loss", c.loss);
     visit("class_names", c.class_names);
     visit("epoch", c.epoch);
+    visit("recalibrated", c.recalibrated);
   }
 };
 

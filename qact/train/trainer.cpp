@@ -13,6 +13,7 @@
 #include "qact/train/json_fields.h"
 #include "qact/train/not_finite.h"
 #include "qact/train/training_state.h"
+#include "qact/train/recalibrate.h"
 #include "qact/train/validation.h"
 
 namespace qact::train {
@@ -160,7 +161,9 @@ TrainResult Trainer::run() {
     save();
   }
   if (progress_.finished) {
-    result.interrupted = !add_classifiers(folder_, config_, data_, [&] { return report(); });
+    const auto should_continue = [&] { return report(); };
+    result.interrupted = !recalibrate_models(folder_, config_, data_, should_continue) ||
+                         !add_classifiers(folder_, config_, data_, should_continue);
   }
   result.stopped_early = early_stopping_.should_stop();
   result.epochs = progress_.epoch;
