@@ -17,7 +17,7 @@ enum class Stream : uint64_t {
   holdout,          // training images held out for validation
   order,            // shuffling: epoch
   augmentation,     // crop and flip: epoch, image
-  augmix,           // epoch, image, 0
+  augmix,           // epoch, image, view
   loss,             // triplets, watershed seeds: batch, counted through the run
   validation_loss,  // the same: batch of the validation
   classifiers,      // on the embeddings: seeds torch's generator

@@ -13,6 +13,11 @@ struct Augmentation {
   bool flip = false;  // horizontally, at random
   bool mix = false;   // AugMix
   AugMixOptions augmix = {};
+  // So many AugMix views of each image beside the image itself, cropped and flipped alike: what a
+  // consistency loss compares. With them, `mix` is of no account.
+  int mixed_views = 0;
+
+  int views() const { return 1 + mixed_views; }
 };
 
 // A random crop of the padded image, as the offset of the output's corner in the image (black

@@ -120,21 +120,24 @@ void Loader::fill(int64_t batch, BatchSlot* slot) const {
   const int64_t values = split_.size.values();
   for (int64_t i = 0; i < slot->count; ++i) {
     slot->labels[i] = split_.labels[order_[first + i]];
-    write_image(order_[first + i], slot->images + i * values);
+    for (int view = 0; view < options_.augmentation.views(); ++view) {
+      write_image(order_[first + i], view, slot->images + (view * slot->count + i) * values);
+    }
   }
 }
 
-// What is drawn depends on the seed, the epoch and the image's index alone.
-void Loader::write_image(int64_t index, float* out) const {
+// What is drawn depends on the seed, the epoch, the image's index and the view alone; crop and flip
+// not on the view.
+void Loader::write_image(int64_t index, int view, float* out) const {
   base::Random random(options_.seed, base::Stream::augmentation, epoch_, index);
   const Augmentation& how = options_.augmentation;
   const CropFlip at = draw_crop_flip(how, &random);
   const uint8_t* pixels = split_.image(index);
-  if (!how.mix) {
+  if (how.mixed_views > 0 ? view == 0 : !how.mix) {
     write_normalised(pixels, split_.size, at, normalisation_table_, out);
     return;
   }
-  base::Random mixing(options_.seed, base::Stream::augmix, epoch_, index, 0);
+  base::Random mixing(options_.seed, base::Stream::augmix, epoch_, index, view);
   const auto terms = augmix(crop_flip(pixels, split_.size, at), how.augmix, &mixing);
   write_mixed(terms, normalisation_table_, out);
 }

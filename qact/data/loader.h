@@ -26,7 +26,8 @@ struct LoaderOptions {
   Moments normalisation = {};
 };
 
-// A buffer of the caller's (pinned, for a GPU) for `batch_size` images (NCHW) and labels.
+// A buffer of the caller's (pinned, for a GPU) for `batch_size` images (NCHW) in each view of the
+// augmentation, all `count` of one view after those of the other, and for the labels.
 struct BatchSlot {
   float* images = nullptr;
   int64_t* labels = nullptr;
@@ -59,7 +60,7 @@ class Loader {
   void work();
   void stop();
   void fill(int64_t batch, BatchSlot* slot) const;
-  void write_image(int64_t index, float* out) const;
+  void write_image(int64_t index, int view, float* out) const;
 
   const Split split_;
   const LoaderOptions options_;

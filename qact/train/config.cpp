@@ -59,6 +59,7 @@ void check_numbers(const TrainConfig& c) {
   within<int64_t>("epochs", c.epochs, 1, kMost);
   within<int64_t>("batch-size", c.batch_size, 2, kMost);
   within<int64_t>("accumulate", c.accumulate, 1, kMost);
+  within("jsd", c.jsd, 0.0, 1e6);
   within("lr", c.lr, 0.0, 1e6);
   within("momentum", c.momentum, 0.0, 1.0);
   within("weight-decay", c.weight_decay, 0.0, 1e6);
@@ -115,17 +116,30 @@ void check(const TrainConfig& c) {
   one_of("amp", c.amp, {"none", "bf16"});
   one_of("cuda-graph", c.cuda_graph, {"auto", "off"});
   one_of("validation-mode", c.validation_mode, {"tracked", "batch"});
-  one_of("fit-classifiers", c.fit_classifiers, {"auto", "on", "off"});
   one_of("recalibrate", c.recalibrate, {"on", "off"});
+  one_of("fit-classifiers", c.fit_classifiers, {"auto", "on", "off"});
   check_device_name("train", c.device);
   if (c.nesterov && c.momentum == 0) refuse("momentum", "above 0 with --nesterov", "0");
   if (!std::is_sorted(c.lr_steps.begin(), c.lr_steps.end())) {
     refuse("lr-steps", "in ascending order", Json(c.lr_steps).dump());
   }
+  if (c.jsd > 0 && c.augment != "augmix") {
+    refuse("augment", "augmix with --jsd", "'" + c.augment + "'");
+  }
+  if (c.jsd > 0 && c.loss != "cross-entropy") {
+    refuse("loss", "cross-entropy with --jsd, which compares probabilities", "'" + c.loss + "'");
+  }
   const bool watches = c.lr_scheduler == "plateau" || c.early_stopping > 0;
   if (watches && c.validation == 0) {
     refuse("validation", "above 0 with the scheduler plateau or --early-stopping", "0");
   }
+}
+
+TrainConfig resolved(TrainConfig config) {
+  if (config.placement == "auto") {
+    config.placement = models::default_placement(config.model, config.activation);
+  }
+  return config;
 }
 
 Json to_json(const TrainConfig& config) {
@@ -136,13 +150,6 @@ Json to_json(const TrainConfig& config) {
 }
 
 TrainConfig train_config(const Json& json, const std::string& source) {
-TrainConfig resolved(TrainConfig config) {
-  if (config.placement == "auto") {
-    config.placement = models::default_placement(config.model, config.activation);
-  }
-  return config;
-}
-
   TrainConfig config;
   const auto refuse_field = [&](const std::string& expected, const std::string& got) {
     throw std::runtime_error("[train] " + source + ": expected " + expected + ", got " + got);

@@ -34,6 +34,7 @@ struct TrainConfig {
   int64_t batch_size = 128;
   int64_t accumulate = 1;
   std::string augment = "none";
+  double jsd = 0;
   std::string opt = "sgd";
   double lr = 0.1;
   double momentum = 0.9;
@@ -51,8 +52,8 @@ struct TrainConfig {
   int64_t early_stopping_patience = 100;
 
   std::string validation_mode = "tracked";
-  std::string fit_classifiers = "auto";
   std::string recalibrate = "on";
+  std::string fit_classifiers = "auto";
   uint64_t seed = 0;
   std::string device = "cpu";
   std::string amp = "none";
@@ -99,6 +100,9 @@ void visit_fields(Config& c, Visit visit) {
   visit("accumulate", c.accumulate,
         "Batches whose gradients are added up for one step; each is a context of its own");
   visit("augment", c.augment, "none, crop (pad by 4), crop-flip or augmix (after crop and flip)");
+  visit("jsd", c.jsd,
+        "Weight of AugMix's consistency loss, the Jensen-Shannon divergence between an image and "
+        "two AugMix views of it, each a context of its own: 12, as published; 0: none");
   visit("opt", c.opt, "Optimiser: sgd or adam");
   visit("lr", c.lr, "Learning rate; the highest one of a scheduler");
   visit("momentum", c.momentum, "Momentum of sgd");
@@ -118,13 +122,13 @@ void visit_fields(Config& c, Visit visit) {
         "Epochs without such a rise before training stops");
   visit("validation-mode", c.validation_mode,
         "Statistics and contexts of validation: tracked (running ones) or batch (each batch's)");
+  visit("recalibrate", c.recalibrate,
+        "At the end, take running statistics and contexts anew from the training images: on or "
+        "off");
   visit("fit-classifiers", c.fit_classifiers,
         "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
         "or auto (up to 2^27 values)");
   visit("seed", c.seed, "Draws weights, the order of images, augmentations and what losses draw");
-  visit("recalibrate", c.recalibrate,
-        "At the end, take running statistics and contexts anew from the training images: on or "
-        "off");
   visit("device", c.device, "cpu, cuda or cuda:N");
   visit("amp", c.amp, "bf16: convolutions and matrix products in bfloat16; none: all in float32");
   visit("channels-last", c.channels_last, "Channels-last memory format, which GPUs prefer");
@@ -142,6 +146,9 @@ void visit_fields(Config& c, Visit visit) {
 // Throws std::invalid_argument, naming the option.
 void check(const TrainConfig& config);
 
+// With the placement that `auto` stands for.
+TrainConfig resolved(TrainConfig config);
+
 nlohmann::ordered_json to_json(const TrainConfig& config);
 // `source` is where it is from, for the message. All fields, and no others.
 TrainConfig train_config(const nlohmann::ordered_json& json, const std::string& source);
@@ -150,9 +157,6 @@ void write_config(const std::filesystem::path& path, const TrainConfig& config);
 TrainConfig read_config(const std::filesystem::path& path);
 
 // `saved`, with the fields called `given` from `config`.
-// With the placement that `auto` stands for.
-TrainConfig resolved(TrainConfig config);
-
 TrainConfig overlay(const TrainConfig& saved, const TrainConfig& config,
                     const std::set<std::string>& given);
 

@@ -30,9 +30,9 @@ struct ModelCard {
     visit("activation", c.options.activation);
     visit("placement", c.options.placement);
     visit("early_stages", c.options.early_stages);
-    visit("norm", c.options.norm);
     visit("image_share", c.options.image_share);
     visit("sites", c.options.sites);
+    visit("norm", c.options.norm);
     visit("classes", c.options.classes);
     visit("channels", c.options.channels);
     visit("image_size", c.options.image_size);

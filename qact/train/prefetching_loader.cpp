@@ -7,6 +7,7 @@ namespace qact::train {
 PrefetchingLoader::PrefetchingLoader(const data::Split& split, data::LoaderOptions options,
                                      torch::Device device)
     : size_(split.size),
+      views_(options.augmentation.views()),
       device_(device),
       copied_(device),
       loader_(split, options, slots(split, options)) {}
@@ -16,7 +17,7 @@ std::vector<data::BatchSlot> PrefetchingLoader::slots(const data::Split& split,
   std::vector<data::BatchSlot> result;
   for (int i = 0; i < options.workers + 1; ++i) {
     const auto memory = torch::TensorOptions().pinned_memory(device_.is_cuda());
-    memory_.push_back(torch::empty({options.batch_size * split.size.values()}, memory));
+    memory_.push_back(torch::empty({views_ * options.batch_size * split.size.values()}, memory));
     memory_.push_back(torch::empty({options.batch_size}, memory.dtype(torch::kLong)));
     result.push_back({memory_[2 * i].data_ptr<float>(), memory_[2 * i + 1].data_ptr<int64_t>()});
   }
@@ -33,10 +34,12 @@ std::optional<Batch> PrefetchingLoader::next() {
   const data::BatchSlot* batch = loader_.next();
   if (!batch) return std::nullopt;
   const auto images = torch::from_blob(
-      batch->images, {batch->count, size_.channels, size_.height, size_.width}, torch::kFloat);
+      batch->images, {views_, batch->count, size_.channels, size_.height, size_.width},
+      torch::kFloat);
   const auto labels = torch::from_blob(batch->labels, {batch->count}, torch::kLong);
-  const Batch on_device{images.to(device_, /*non_blocking=*/true),
-                        labels.to(device_, /*non_blocking=*/true)};
+  const std::vector<torch::Tensor> views = images.to(device_, /*non_blocking=*/true).unbind(0);
+  const Batch on_device{
+      views[0], labels.to(device_, /*non_blocking=*/true), {views.begin() + 1, views.end()}};
   copied_.record();
   return on_device;
 }

@@ -14,6 +14,8 @@ namespace qact::train {
 
 struct Batch {
   torch::Tensor images, labels;  // (B, channels, height, width) float and (B) int64
+  // The same images under AugMix, where LoaderOptions::augmentation has such views.
+  std::vector<torch::Tensor> mixed_views;
 };
 
 class PrefetchingLoader {
@@ -29,6 +31,7 @@ class PrefetchingLoader {
   std::vector<data::BatchSlot> slots(const data::Split& split, const data::LoaderOptions& options);
 
   image::Size size_;
+  int views_;
   torch::Device device_;
   std::vector<torch::Tensor> memory_;  // of the slots: images, labels, images, labels, ...
   Event copied_;                       // the last batch, to the device

@@ -6,14 +6,15 @@
 #include <cmath>
 
 #include "qact/base/fail.h"
+#include "qact/losses/consistency.h"
 #include "qact/models/autocast.h"
 #include "qact/nn/quantile_activation.h"
 #include "qact/train/add_classifiers.h"
 #include "qact/train/async_scalar.h"
 #include "qact/train/json_fields.h"
 #include "qact/train/not_finite.h"
-#include "qact/train/training_state.h"
 #include "qact/train/recalibrate.h"
+#include "qact/train/training_state.h"
 #include "qact/train/validation.h"
 
 namespace qact::train {
@@ -31,10 +32,10 @@ std::shared_ptr<models::Network> make_network(const TrainConfig& c, const Traini
   options.activation = c.activation;
   options.placement = c.placement;
   options.early_stages = c.early_stages;
-  options.norm = c.norm;
-  const auto network = models::make(c.model, options);
   options.image_share = c.image_share;
   options.sites = c.sites;
+  options.norm = c.norm;
+  const auto network = models::make(c.model, options);
   network->to(torch::Device(c.device));
   if (c.checkpoint_activations) network->checkpoint_activations();
   if (c.channels_last) network->use_channels_last();
@@ -144,10 +145,11 @@ ModelCard Trainer::card() const {
           .epoch = progress_.epoch};
 }
 
-// A replayed graph overwrites the gradients instead of accumulating them.
+// A replayed graph overwrites the gradients instead of accumulating them, and what the passes of
+// several views save.
 bool Trainer::uses_cuda_graph() const {
   return config_.cuda_graph == "auto" && CudaGraph::available() &&
-         torch::Device(config_.device).is_cuda() && config_.accumulate == 1 &&
+         torch::Device(config_.device).is_cuda() && config_.accumulate == 1 && config_.jsd == 0 &&
          !config_.checkpoint_activations;
 }
 
@@ -199,9 +201,7 @@ double Trainer::take_step() {
     }
     const models::NetworkOutput output =
         graphed_ ? graphed_->forward(batch.images) : forward(batch.images);
-    const int64_t number = steps_done() * config_.accumulate + i;
-    base::Random random(config_.seed, base::Stream::loss, number);
-    const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
+    const torch::Tensor loss = loss_of(batch, output, steps_done() * config_.accumulate + i);
     AsyncScalar loss_on_host(loss);
     (loss / config_.accumulate).backward();
     if (graphed_) graphed_->backward();
@@ -215,13 +215,28 @@ double Trainer::take_step() {
   return sum / static_cast<double>(config_.accumulate);
 }
 
+// `number`: of the batch, counted through the run.
+torch::Tensor Trainer::loss_of(const Batch& batch, const models::NetworkOutput& output,
+                               int64_t number) {
+  base::Random random(config_.seed, base::Stream::loss, number);
+  const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
+  if (config_.jsd == 0) return loss;
+  std::vector<torch::Tensor> logits = {output.logits};
+  // A pass for each view, so that none is ranked or normalised among the images of another.
+  for (const torch::Tensor& view : batch.mixed_views) logits.push_back(forward(view).logits);
+  return loss + config_.jsd * losses::jensen_shannon(logits);
+}
+
 models::NetworkOutput Trainer::forward(const torch::Tensor& images) {
   const models::Autocast autocast(images.device().type(), config_.amp == "bf16");
   return network_->forward(images);
 }
 
 void Trainer::fail_not_finite(const Batch& batch, double loss) {
-  const std::string where = first_not_finite(*network_, [&] { forward(batch.images); });
+  const std::string where = first_not_finite(*network_, [&] {
+    forward(batch.images);
+    for (const torch::Tensor& view : batch.mixed_views) forward(view);
+  });
   base::fail("train", "expected a finite loss, got ", loss, " at step ", steps_done() + 1,
              " (epoch ", progress_.epoch + 1, "): the first output that is not finite is that of ",
              where.empty() ? "the loss " + config_.loss : where);

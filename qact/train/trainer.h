@@ -37,6 +37,7 @@ class Trainer {
   bool report();
 
   double take_step();
+  torch::Tensor loss_of(const Batch& batch, const models::NetworkOutput& output, int64_t number);
   bool uses_cuda_graph() const;
   models::NetworkOutput forward(const torch::Tensor& images);
   [[noreturn]] void fail_not_finite(const Batch& batch, double loss);

@@ -16,12 +16,13 @@ using base::fail;
 
 namespace {
 
-data::Augmentation augmentation(const std::string& name) {
+data::Augmentation augmentation(const TrainConfig& config) {
   data::Augmentation out;
-  if (name == "none") return out;
+  if (config.augment == "none") return out;
   out.pad = 4;
-  out.flip = name != "crop";
-  out.mix = name == "augmix";
+  out.flip = config.augment != "crop";
+  out.mix = config.augment == "augmix";
+  if (config.jsd > 0) out.mixed_views = 2;
   return out;
 }
 
@@ -69,7 +70,7 @@ TrainingData::TrainingData(const TrainConfig& config, bool balanced)
   data::LoaderOptions options = loader_options();
   options.batch_size = batch_size_;
   options.drop_last = true;
-  options.augmentation = augmentation(config.augment);
+  options.augmentation = augmentation(config);
   training_loader_.emplace(split_, options, torch::Device(config.device));
 }
 

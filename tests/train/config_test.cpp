@@ -110,6 +110,12 @@ TEST(TrainConfig, RefusesValues) {
       {[](TrainConfig& c) { c.margin = NAN; }, "--margin within [0.0,1000000.0], got nan"},
       {[](TrainConfig& c) { c.watershed_seeds = 0; }, "--watershed-seeds within [1,"},
       {[](TrainConfig& c) { c.early_stages = -1; }, "--early-stages within [0,"},
+      {[](TrainConfig& c) { c.image_share = 1.5; }, "--image-share within [0.0,1.0], got 1.5"},
+      {[](TrainConfig& c) { c.jsd = -1; }, "--jsd within [0.0,1000000.0], got -1.0"},
+      {[](TrainConfig& c) { c.jsd = 12; }, "--augment augmix with --jsd, got 'none'"},
+      {[](TrainConfig& c) { c.jsd = 12, c.augment = "augmix", c.loss = "triplet"; },
+       "--loss cross-entropy with --jsd"},
+      {[](TrainConfig& c) { c.recalibrate = "yes"; }, "--recalibrate one of on, off, got 'yes'"},
       {[](TrainConfig& c) { c.device = "cuda:x"; }, "--device cpu, cuda or cuda:N, got 'cuda:x'"},
       {[](TrainConfig& c) { c.fit_classifiers = "yes"; }, "--fit-classifiers one of auto, on, off"},
       {[](TrainConfig& c) { c.opt = "lion"; }, "--opt one of sgd, adam, got 'lion'"},
@@ -129,12 +135,6 @@ TEST(TrainConfig, RefusesValues) {
   }
 }
 
-TEST(TrainConfig, GivenOptionsOverlayTheSavedOnes) {
-  TrainConfig saved, given;
-  saved.lr = 0.3;
-  saved.epochs = 7;
-  given.lr = 0.4;
-  given.epochs = 9;
 TEST(TrainConfig, AutoIsResolvedOnce) {
   TrainConfig config;
   EXPECT_EQ(resolved(config).placement, "split");
@@ -144,6 +144,12 @@ TEST(TrainConfig, AutoIsResolvedOnce) {
   EXPECT_EQ(resolved(config).placement, "early");
 }
 
+TEST(TrainConfig, GivenOptionsOverlayTheSavedOnes) {
+  TrainConfig saved, given;
+  saved.lr = 0.3;
+  saved.epochs = 7;
+  given.lr = 0.4;
+  given.epochs = 9;
   const TrainConfig merged = overlay(saved, given, {"lr"});
   EXPECT_EQ(merged.lr, 0.4);
   EXPECT_EQ(merged.epochs, 7);

@@ -30,6 +30,8 @@ const Case kCases[] = {
        c.loss = "triplet", c.accumulate = 2, c.nesterov = true, c.lr_scheduler = "cosine";
        c.activation = "relu", c.augment = "crop-flip", c.save_every = 1;
      }},
+    {"consistency",
+     [](TrainConfig& c) { c.augment = "augmix", c.jsd = 12, c.accumulate = 2, c.save_every = 1; }},
     {"mixed precision",
      [](TrainConfig& c) { c.model = "lenet", c.amp = "bf16", c.channels_last = true; }},
 };
