@@ -109,13 +109,15 @@ void Diagnostics::add_histograms(const std::vector<Neuron>& neurons, int severit
   }
 }
 
-// The running contexts, as training left them, of neurons in quantile activations.
+// The running contexts, as training left them, of neurons in quantile activations. Channels that
+// are ranked in their image have none.
 void Diagnostics::add_contexts(const train::Model& model, const std::vector<Neuron>& neurons) {
   const auto modules = model.network->named_modules();
   for (const Neuron& neuron : neurons) {
     const auto* found = modules.find(neuron.layer.name);
     if (!found || neuron.layer.kind != "qact") continue;
     auto* activation = (*found)->as<nn::QuantileActivation>();
+    if (neuron.channel < activation->image_channels()) continue;
     const torch::Tensor counts = activation->context[neuron.channel].to(torch::kCPU);
     const auto [low, high] = context_range(counts);
     add_histogram(neuron, "context", nullptr, context_histogram(counts, low, high), NAN, NAN, 0);

@@ -67,12 +67,12 @@ std::vector<ActivationLayer> activation_layers(models::Network& network,
 }
 
 std::vector<Neuron> choose_neurons(const std::vector<ActivationLayer>& layers) {
-  constexpr int64_t kChannels = 3;
   std::vector<Neuron> neurons;
   if (layers.empty()) return neurons;
   for (const size_t index : std::set<size_t>{0, layers.size() / 2, layers.size() - 1}) {
-    for (int64_t c = 0; c < std::min(kChannels, layers[index].channels); ++c) {
-      neurons.push_back({layers[index], c, {}, {}});
+    const int64_t channels = layers[index].channels;
+    for (const int64_t channel : std::set<int64_t>{0, channels / 2, channels - 1}) {
+      neurons.push_back({layers[index], channel, {}, {}});
     }
   }
   return neurons;

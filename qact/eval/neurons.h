@@ -31,7 +31,8 @@ struct Neuron {
   std::vector<torch::Tensor> inputs, outputs;
 };
 
-// The first three channels of the first, the middle and the last layer.
+// The first, the middle and the last channel of the first, the middle and the last layer: where
+// some channels are ranked in their image, these are the first ones.
 std::vector<Neuron> choose_neurons(const std::vector<ActivationLayer>& layers);
 
 // Runs `work` on this thread and adds the inputs and outputs of the neurons while the network is in

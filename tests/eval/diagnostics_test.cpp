@@ -65,5 +65,26 @@ TEST(Diagnostics, RowsCountTheNeuronsValues) {
   }
 }
 
+// Half of the first layer's 32 channels in the placement split: each image is their context.
+TEST(Diagnostics, ChannelsRankedInTheirImageHaveNoRunningContext) {
+  const EvaluationFixture folder("qact", "lenet");
+  EvaluateOptions options;
+  options.modes = {"batch"};
+  options.corruptions = {"brightness"};
+  options.severities = {0, 5};
+  options.limit = 12;
+  options.threads = 1;
+  options.diagnostics = true;
+  evaluate(folder.run("run"), options);
+  std::set<int64_t> channels;
+  for (const auto& row :
+       results::of_kind(results::read_rows(folder.run("run").results()), "histogram")) {
+    if (row["what"] != "context") continue;
+    EXPECT_EQ(row["layer"], "activation1");
+    channels.insert(row["channel"].get<int64_t>());
+  }
+  EXPECT_EQ(channels, (std::set<int64_t>{16, 31}));
+}
+
 }  // namespace
 }  // namespace qact::eval
