@@ -1,7 +1,8 @@
 """Renders Vega-Lite specifications, as `qact report --figures DIR` writes them, to SVG or PNG.
 
-Several specifications become one figure, or, with --each, one image beside each. Ink takes
-the colour of the text around a chart on the page; here it is black.
+Several specifications become one figure, or, with --each, one image beside each. --curve, repeated,
+leaves only these curves in a chart. Ink takes the colour of the text around a chart on the page;
+here it is black.
 """
 
 import argparse
@@ -22,6 +23,30 @@ def together(specs, columns):
             "resolve": {"scale": {channel: "independent" for channel in channels}}}
 
 
+def choose_curves(part, labels):
+    """The specification, or a part of it, with these curves alone: in its data and its scales."""
+    if isinstance(part, list):
+        return [choose_curves(each, labels) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if "domain" in part and "range" in part:
+        pairs = [pair for pair in zip(part["domain"], part["range"]) if pair[0] in labels]
+        return {**part, "domain": [a for a, _ in pairs], "range": [b for _, b in pairs]}
+    if "values" in part and all(isinstance(v, dict) and "curve" in v for v in part["values"]):
+        return {**part, "values": [v for v in part["values"] if v["curve"] in labels]}
+    return {key: choose_curves(each, labels) for key, each in part.items()}
+
+
+def read(path, labels):
+    spec = json.loads(path.read_text())
+    if not labels:
+        return spec
+    there = {v["curve"] for v in spec["data"]["values"]}
+    if not set(labels) <= there:
+        raise SystemExit(f"expected --curve among {sorted(there)}, got {labels}")
+    return choose_curves(spec, labels)
+
+
 def compressed(png):
     """The same image in fewer bytes: vl-convert compresses for speed."""
     chunks, at = [], 8
@@ -37,8 +62,8 @@ def compressed(png):
         for kind, data in kept)
 
 
-def render(specs, path, columns, scale):
-    spec = together([json.loads(spec.read_text()) for spec in specs], columns)
+def render(specs, path, columns, scale, labels):
+    spec = together([read(spec, labels) for spec in specs], columns)
     if path.suffix == ".svg":
         path.write_text(vl_convert.vegalite_to_svg(spec))
     else:
@@ -53,13 +78,15 @@ def main():
     where.add_argument("--each", choices=("svg", "png"), help="NAME.svg or NAME.png for each")
     parser.add_argument("--columns", type=int, default=2)
     parser.add_argument("--scale", type=float, default=1.5, help="pixels of a PNG per unit")
+    parser.add_argument("--curve", action="append", default=[], metavar="LABEL",
+                        help="only this one, or these")
     options = parser.parse_args()
     if options.each:
         for spec in options.specs:
             name = spec.name.removesuffix(".vl.json")
-            render([spec], spec.with_name(f"{name}.{options.each}"), 1, options.scale)
+            render([spec], spec.with_name(f"{name}.{options.each}"), 1, options.scale, options.curve)
     elif options.output.suffix in (".svg", ".png"):
-        render(options.specs, options.output, options.columns, options.scale)
+        render(options.specs, options.output, options.columns, options.scale, options.curve)
     else:
         parser.error(f"expected a name that ends in .svg or .png, got {options.output}")
 
