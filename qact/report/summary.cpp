@@ -78,14 +78,16 @@ Table summary_table(const Group& group) {
   return table;
 }
 
-// Of every placement.
+// Of every placement: with batch statistics against ReLU with either kind, and with running ones,
+// which single images need, against ReLU with running ones.
 std::vector<std::string> verdict(const Group& group) {
   std::vector<std::string> lines;
   if (group.corruptions.empty()) return lines;
   bool toned = false;
   for (const Curve& ours : group.curves) {
     const Setting& s = ours.setting;
-    if (s.activation != "qact" || s.mode != "batch" || !group.is_usual(s)) continue;
+    const bool batch = s.mode == "batch";
+    if (s.activation != "qact" || !group.is_usual(s) || !(batch || s.mode == "tracked")) continue;
     const auto percent = [&](int severity) {
       return fixed(100 * ours.mean("accuracy", severity, group.corruptions), 1);
     };
@@ -94,7 +96,9 @@ std::vector<std::string> verdict(const Group& group) {
                     std::to_string(group.max_severity) + ".");
     for (const char* mode : {"tracked", "batch"}) {
       const Curve* baseline = group.closest(s, "relu", mode);
-      if (baseline) lines.push_back(against(ours, *baseline, group));
+      if (baseline && (batch || mode == s.mode)) {
+        lines.push_back(against(ours, *baseline, group));
+      }
     }
     toned |= std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
   }
