@@ -23,6 +23,8 @@ enum class Stream : uint64_t {
   classifiers,      // on the embeddings: seeds torch's generator
   copies,           // augmented copies at inference: image
   density,          // samples of a context: channel
+  mixed_order,      // of test images under all corruptions
+  label_order,      // of test images whose labels are correlated
   count
 };
 
