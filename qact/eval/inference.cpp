@@ -7,10 +7,12 @@
 #include <optional>
 #include <stdexcept>
 
+#include "qact/adapt/method.h"
 #include "qact/base/fail.h"
-#include "qact/data/augment.h"
-#include "qact/eval/state_guard.h"
+#include "qact/base/joined.h"
+#include "qact/eval/normalised_images.h"
 #include "qact/nn/context_mode.h"
+#include "qact/nn/state_guard.h"
 
 namespace qact::eval {
 namespace {
@@ -29,19 +31,18 @@ class Inference {
   Inference(const train::Model& model, const data::Split& images, const InferenceOptions& options,
             const std::vector<std::string>& classifiers, const Advance& advance)
       : model_(model),
-        images_(images),
         options_(options),
         classifiers_(classifiers),
         advance_(advance),
-        table_(data::normalisation_table(model.card.normalisation, images.size.channels)),
-        device_(model.network->parameters().front().device()),
+        images_(images, model.card.normalisation, model.network->parameters().front().device(),
+                options.seed),
         probabilities_(classifiers.size()) {}
 
   InferenceOutput run() {
     const torch::NoGradGuard no_grad;
     torch::nn::Module& network = *model_.network;
-    const StateGuard guard(network);
-    std::optional<StateGuard> classifier_guard;
+    const nn::StateGuard guard(network);
+    std::optional<nn::StateGuard> classifier_guard;
     if (!model_.classifiers.empty()) {
       nn::QuantileClassifier quantile = fitted().quantile;
       classifier_guard.emplace(*quantile);
@@ -55,7 +56,7 @@ class Inference {
     if (options_.mode == "augment") {
       for (int64_t i = 0; i < images_.count(); ++i) predict_copies(i);
     } else {
-      for (const auto& [first, last] : batches()) predict(batch(first, last), last - first);
+      predict_batches();
     }
     InferenceOutput out{torch::cat(embeddings_), {}};
     for (size_t c = 0; c < classifiers_.size(); ++c) {
@@ -110,40 +111,27 @@ class Inference {
     // A single image has no statistics.
     const int64_t size = std::max<int64_t>(options_.batch_size, 2);
     for (const auto& [first, last] : batches_of(images_.count(), size)) {
-      model_.network->forward(batch(first, last));
+      model_.network->forward(images_.batch(first, last));
       if (advance_) advance_(0);
     }
   }
 
-  torch::Tensor empty(int64_t count) const {
-    return torch::empty({count, images_.size.channels, images_.size.height, images_.size.width});
-  }
-
-  void write(int64_t index, const data::CropFlip& placement, torch::Tensor& out, int64_t at) const {
-    data::write_normalised(images_.image(index), images_.size, placement, table_,
-                           out.data_ptr<float>() + at * images_.size.values());
-  }
-
-  torch::Tensor batch(int64_t first, int64_t last) const {
-    torch::Tensor out = empty(last - first);
-    for (int64_t i = first; i < last; ++i) write(i, {}, out, i - first);
-    return out.to(device_);
-  }
-
-  // The image comes first, then its copies, which depend on the seed and the image's index alone.
-  void predict_copies(int64_t index) {
-    torch::Tensor out = empty(1 + options_.copies);
-    write(index, {}, out, 0);
-    base::Random random(options_.seed, base::Stream::copies, index);
-    for (int64_t k = 1; k <= options_.copies; ++k) {
-      write(index, data::draw_crop_flip(options_.augmentation, &random), out, k);
+  void predict_batches() {
+    const auto method = adapt::find_method(options_.adapt).make(*model_.network);
+    method->prepare(images_);
+    for (const auto& [first, last] : batches()) {
+      add(method->predict(images_, first, last), last - first);
     }
-    predict(out.to(device_), 1);
+    method->reset();
+  }
+
+  void predict_copies(int64_t index) {
+    const torch::Tensor images = images_.with_copies(index, options_.copies, options_.augmentation);
+    add(model_.network->forward(images), 1);
   }
 
   // Stores the outputs of the first `count` images of a batch, and no memory of the others.
-  void predict(const torch::Tensor& images, int64_t count) {
-    const models::NetworkOutput output = model_.network->forward(images);
+  void add(const models::NetworkOutput& output, int64_t count) {
     const auto first = [&](const torch::Tensor& all) {
       return count == all.size(0) ? all : all.narrow(0, 0, count).clone();
     };
@@ -156,21 +144,13 @@ class Inference {
   }
 
   const train::Model& model_;
-  const data::Split& images_;
   const InferenceOptions& options_;
   const std::vector<std::string>& classifiers_;
   const Advance& advance_;
-  const std::vector<float> table_;
-  const torch::Device device_;
+  const NormalisedImages images_;
   std::vector<torch::Tensor> embeddings_;
   std::vector<std::vector<torch::Tensor>> probabilities_;
 };
-
-std::string comma_separated(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 [[noreturn]] void refuse_inference(const char* option, const std::string& expected,
                                    const std::string& got) {
@@ -187,7 +167,12 @@ std::vector<std::string> inference_modes() {
 void check(const InferenceOptions& options) {
   const std::vector<std::string> modes = inference_modes();
   if (std::find(modes.begin(), modes.end(), options.mode) == modes.end()) {
-    refuse_inference("a mode", "of " + comma_separated(modes), "'" + options.mode + "'");
+    refuse_inference("a mode", "of " + base::joined(modes, ", "), "'" + options.mode + "'");
+  }
+  const adapt::MethodInfo& method = adapt::find_method(options.adapt);
+  if (!method.works_in(options.mode)) {
+    refuse_inference("a mode", "of " + base::joined(method.modes, ", ") + " with " + method.name,
+                     "'" + options.mode + "'");
   }
   if (options.batch_size < 1)
     refuse_inference("--batch-size", "of 1 or more", std::to_string(options.batch_size));
@@ -227,8 +212,17 @@ void check_classifiers(const train::Model& model, const std::vector<std::string>
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     base::fail("inference", "expected one of the model's classifiers (",
-               known.empty() ? "it has none" : comma_separated(known), "), got ", name);
+               known.empty() ? "it has none" : base::joined(known, ", "), "), got ", name);
   }
+}
+
+void check_adaptation(const train::Model& model, const std::string& name) {
+  const adapt::MethodInfo& method = adapt::find_method(name);
+  if (method.uses_head && model.card.loss != "cross-entropy") {
+    base::fail(name, "expected a network whose logits were trained, with the loss cross-entropy, ",
+               "got ", model.card.loss);
+  }
+  method.make(*model.network);
 }
 
 void check_size(const models::NetworkOptions& network, const image::Size& size) {
@@ -245,6 +239,7 @@ InferenceOutput infer(const train::Model& model, const data::Split& images,
                       const Advance& advance) {
   check(options);
   check_classifiers(model, classifiers);
+  check_adaptation(model, options.adapt);
   check_size(model.network->options(), images.size);
   if (images.count() == 0) base::fail("inference", "expected an image or more, got none");
   try {

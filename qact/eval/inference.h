@@ -22,7 +22,8 @@ namespace qact::eval {
 
 struct InferenceOptions {
   std::string mode = "tracked";
-  int64_t batch_size = 500;  // a remainder joins the last batch
+  std::string adapt = "none";  // a method of test-time adaptation: adapt/method.h
+  int64_t batch_size = 500;    // a remainder joins the last batch
   double prior = 16;
   double momentum = 0.1;
   int64_t copies = 31;
@@ -54,15 +55,18 @@ std::vector<std::string> classifiers_of(const train::Model& model);
 // Throws where it does not have all of these.
 void check_classifiers(const train::Model& model, const std::vector<std::string>& names);
 
+// Throws where the method cannot adapt the model.
+void check_adaptation(const train::Model& model, const std::string& name);
+
 // Throws where the network takes images of another size.
 void check_size(const models::NetworkOptions& network, const image::Size& size);
 
 // Called with the number of images that were classified since the last call.
 using Advance = std::function<void(int64_t images)>;
 
-// Leaves the model's statistics and contexts as they were: every call begins with the running ones
-// of training. The quantile classifier ranks in the same context mode; in dataset, among all
-// images.
+// Leaves the model as it was: every call begins with the parameters, the running statistics and the
+// contexts of training. The batches are one stream to the method of adaptation. The quantile
+// classifier ranks in the same context mode; in dataset, among all images.
 InferenceOutput infer(const train::Model& model, const data::Split& images,
                       const InferenceOptions& options, const std::vector<std::string>& classifiers,
                       const Advance& advance = {});

@@ -16,7 +16,7 @@ namespace qact::eval {
 // On the CPU it has a model for each thread. On a GPU it has two, so that images for one are
 // prepared while the other runs; jobs take turns at them, and compute corruptions and metrics in
 // parallel. Copies are made from the model in memory: a later change of its file changes no row.
-// Jobs leave a model as it was (state_guard.h).
+// Jobs leave a model as it was (nn/state_guard.h), parameters included.
 class ModelPool {
  public:
   ModelPool(train::Model original, const std::string& device, int threads)

@@ -7,9 +7,9 @@
 #include <set>
 #include <string_view>
 
-#include "qact/eval/state_guard.h"
 #include "qact/models/operator_observer.h"
 #include "qact/nn/quantile_activation.h"
+#include "qact/nn/state_guard.h"
 
 namespace qact::eval {
 namespace {
@@ -54,7 +54,7 @@ std::vector<ActivationLayer> activation_layers(models::Network& network,
                                                const torch::Tensor& images) {
   std::vector<ActivationLayer> layers;
   const torch::NoGradGuard no_grad;
-  const StateGuard guard(network);
+  const nn::StateGuard guard(network);
   network.eval();
   nn::set_context_mode(network, nn::ContextMode::tracked);
   observe_activations(

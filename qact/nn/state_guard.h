@@ -6,13 +6,13 @@
 #include <functional>
 #include <vector>
 
-namespace qact::eval {
+namespace qact::nn {
 
-// Buffers (running statistics and contexts), context modes, momentum, and train() or eval(). Not
-// the parameters.
+// Buffers (running statistics and contexts), context modes, momentum, train() or eval(), and which
+// parameters require gradients. Of the parameters, the values of those that are listed.
 class StateGuard {
  public:
-  explicit StateGuard(torch::nn::Module& module);
+  explicit StateGuard(torch::nn::Module& module, const std::vector<torch::Tensor>& parameters = {});
   ~StateGuard();
   StateGuard(const StateGuard&) = delete;
   StateGuard& operator=(const StateGuard&) = delete;
@@ -22,4 +22,4 @@ class StateGuard {
   std::vector<std::function<void()>> restore_;
 };
 
-}  // namespace qact::eval
+}  // namespace qact::nn

@@ -1,4 +1,4 @@
-#include "qact/eval/state_guard.h"
+#include "qact/nn/state_guard.h"
 
 #include <torch/types.h>
 
@@ -7,7 +7,7 @@
 #include "qact/nn/batch_norm.h"
 #include "qact/nn/quantile_activation.h"
 
-namespace qact::eval {
+namespace qact::nn {
 namespace {
 
 // Context mode, prior and momentum.
@@ -18,17 +18,23 @@ std::function<void()> restore_options(Layer& layer) {
 
 }  // namespace
 
-StateGuard::StateGuard(torch::nn::Module& module) {
-  for (const torch::Tensor& buffer : module.buffers()) {
-    restore_.emplace_back([buffer, saved = buffer.clone()] { buffer.copy_(saved); });
+StateGuard::StateGuard(torch::nn::Module& module, const std::vector<torch::Tensor>& parameters) {
+  const auto save = [&](const torch::Tensor& tensor) {
+    restore_.emplace_back([tensor, saved = tensor.detach().clone()] { tensor.copy_(saved); });
+  };
+  for (const torch::Tensor& buffer : module.buffers()) save(buffer);
+  for (const torch::Tensor& parameter : parameters) save(parameter);
+  for (const torch::Tensor& parameter : module.parameters()) {
+    restore_.emplace_back(
+        [parameter, learns = parameter.requires_grad()] { parameter.set_requires_grad(learns); });
   }
   module.apply([&](torch::nn::Module& each) {
     // train() also changes the modules inside, which come later and are restored after it.
     restore_.emplace_back([&each, training = each.is_training()] { each.train(training); });
-    if (auto* activation = each.as<nn::QuantileActivation>()) {
+    if (auto* activation = each.as<QuantileActivation>()) {
       restore_.push_back(restore_options(*activation));
     }
-    if (auto* norm = each.as<nn::BatchNorm>()) restore_.push_back(restore_options(*norm));
+    if (auto* norm = each.as<BatchNorm>()) restore_.push_back(restore_options(*norm));
   });
 }
 
@@ -42,4 +48,4 @@ StateGuard::~StateGuard() {
   }
 }
 
-}  // namespace qact::eval
+}  // namespace qact::nn

@@ -1,0 +1,48 @@
+#include "qact/adapt/method.h"
+
+#include <gtest/gtest.h>
+
+#include "qact/adapt/affine_parameters.h"
+#include "tests/adapt/tensor_images.h"
+#include "tests/base/message.h"
+
+namespace qact::adapt {
+namespace {
+
+TEST(Methods, AreFoundByName) {
+  for (const MethodInfo& method : methods()) EXPECT_EQ(&find_method(method.name), &method);
+  EXPECT_EQ(message_of([] { find_method("Tent"); }),
+            "[adapt] expected one of none, tent, got 'Tent'");
+  EXPECT_TRUE(find_method("none").works_in("augment"));
+  EXPECT_TRUE(find_method("tent").works_in("batch"));
+  EXPECT_FALSE(find_method("tent").works_in("tracked"));
+}
+
+TEST(None, IsAForwardPass) {
+  const auto network = batch_network("qact");
+  const torch::Tensor images = random_images(30);
+  const std::vector<torch::Tensor> before = state_of(*network);
+  const auto method = find_method("none").make(*network);
+  const torch::Tensor found = adapted_logits(*method, TensorImages(images), 30);
+  method->reset();
+  EXPECT_TRUE(torch::equal(found, network->forward(images).logits));
+  EXPECT_FALSE(found.requires_grad());
+  EXPECT_TRUE(same_state(state_of(*network), before));
+}
+
+// Three hidden layers: a norm each, and with QAct a layer of two norms each.
+TEST(AffineParameters, AreThoseOfNormsAndQuantileActivations) {
+  const auto count = [](const char* activation, const char* norm) {
+    const auto network = batch_network(activation, norm);
+    for (const torch::Tensor& each : affine_parameters(*network)) EXPECT_EQ(each.dim(), 1);
+    return affine_parameters(*network).size();
+  };
+  EXPECT_EQ(count("relu", "batch"), 3u * 2);
+  EXPECT_EQ(count("relu", "group"), 3u * 2);
+  EXPECT_EQ(count("prelu", "batch"), 3u * 2);  // not its slopes
+  EXPECT_EQ(count("bn-relu", "batch"), 6u * 2);
+  EXPECT_EQ(count("qact", "batch"), 3u * (2 + 4));
+}
+
+}  // namespace
+}  // namespace qact::adapt
