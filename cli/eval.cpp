@@ -14,8 +14,10 @@
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/validators.h"
+#include "qact/adapt/method.h"
 #include "qact/eval/evaluate.h"
 #include "qact/eval/frost.h"
+#include "qact/eval/image_stream.h"
 #include "qact/eval/summary.h"
 
 namespace qact::cli {
@@ -37,6 +39,8 @@ std::string full_command(const eval::EvaluateOptions& o, const std::string& run)
     if (!value.empty()) words.insert(words.end(), {name, value});
   };
   add("--modes", joined(o.modes, ","));
+  add("--adapt", joined(o.adapt, ","));
+  add("--stream", joined(o.streams, ","));
   add("--classifiers", joined(o.classifiers, ","));
   add("--corruptions", joined(o.corruptions, ","));
   add("--severities", joined(o.severities, ","));
@@ -70,7 +74,7 @@ std::string percent(double share) {
 // Accuracies in percent, as all else here.
 report::Table summary_table(const std::vector<eval::EvaluateSummary>& summaries,
                             const std::vector<std::string>& names) {
-  report::Table table{{{"run"}, {"mode"}, {"classifier"}}, {}};
+  report::Table table{{{"run"}, {"stream"}, {"mode"}, {"adapt"}, {"classifier"}}, {}};
   for (int severity = 0; severity <= 5; ++severity) {
     table.columns.push_back({"acc " + std::to_string(severity), true});
   }
@@ -83,7 +87,8 @@ report::Table summary_table(const std::vector<eval::EvaluateSummary>& summaries,
   };
   for (size_t i = 0; i < summaries.size(); ++i) {
     const eval::EvaluateSummary& s = summaries[i];
-    std::vector<std::string> row = {names[i], s.setting.mode, s.setting.classifier};
+    std::vector<std::string> row = {names[i], s.setting.stream, s.setting.mode, s.setting.adapt,
+                                    s.setting.classifier};
     for (int severity = 0; severity <= 5; ++severity) row.push_back(at(s.accuracy, severity));
     row.insert(row.end(),
                {percent(s.drop(0, 5)), percent(s.corruption_error),
@@ -103,7 +108,9 @@ results::Row summary_json(const eval::EvaluateSummary& s, const std::string& nam
           {"dataset", s.setting.dataset},
           {"model", s.setting.model},
           {"activation", s.setting.activation},
+          {"stream", s.setting.stream},
           {"mode", s.setting.mode},
+          {"adapt", s.setting.adapt},
           {"classifier", s.setting.classifier},
           {"seed", s.seed},
           {"accuracy", list(s.accuracy)},
@@ -118,9 +125,11 @@ results::Row summary_json(const eval::EvaluateSummary& s, const std::string& nam
 void print_lines(const results::Rows& rows, const std::string& name) {
   for (const results::Row& row : results::of_kind(rows, "scores")) {
     const auto text = [&](const char* field) { return row.at(field).get<std::string>(); };
-    std::fprintf(stderr, "%s  %s %d  %s  %s  accuracy %s%%\n", name.c_str(),
-                 text("corruption").c_str(), row.at("severity").get<int>(), text("mode").c_str(),
-                 text("classifier").c_str(), percent(row.at("accuracy").get<double>()).c_str());
+    const std::string how =
+        joined(std::vector{text("stream"), text("mode"), text("adapt"), text("classifier")}, "  ");
+    std::fprintf(stderr, "%s  %s %d  %s  accuracy %s%%\n", name.c_str(), text("corruption").c_str(),
+                 row.at("severity").get<int>(), how.c_str(),
+                 percent(row.at("accuracy").get<double>()).c_str());
   }
 }
 
@@ -184,6 +193,32 @@ void run_eval(const EvalCommand& eval) {
                eval.json ? "" : "\n", made, duration(spent.count()).c_str(), kept);
 }
 
+// A method of adaptation goes only with those of --modes that it works in.
+void print_left_out(const eval::EvaluateOptions& o) {
+  for (const std::string& name : o.adapt) {
+    const adapt::MethodInfo& method = adapt::find_method(name);
+    std::vector<std::string> left_out;
+    for (const std::string& mode : o.modes) {
+      if (!method.works_in(mode)) left_out.push_back(mode);
+    }
+    if (left_out.empty()) continue;
+    std::fprintf(stderr, "qact: --adapt %s works with --modes %s, so not with %s\n", name.c_str(),
+                 joined(method.modes, ", ").c_str(), joined(left_out, ", ").c_str());
+  }
+}
+
+void add_stream_options(CLI::App& command, eval::EvaluateOptions& o) {
+  add_list(command, "--adapt", o.adapt,
+           "Any of " + joined(adapt::method_names(), ", ") +
+               ": test-time adaptation; tent goes with the mode batch alone")
+      ->check(one_of(adapt::method_names()));
+  add_list(command, "--stream", o.streams,
+           "Any of " + joined(eval::stream_names(), ", ") +
+               ": one corruption at a time, all of a severity shuffled, or neighbours with the "
+               "same label")
+      ->check(one_of(eval::stream_names()));
+}
+
 void add_data_options(CLI::App& command, eval::EvaluateOptions& o) {
   add_list(command, "--corruptions", o.corruptions,
            "Names, or the groups benchmark, extra and mnist; default: as `qact corrupt`");
@@ -195,7 +230,7 @@ void add_data_options(CLI::App& command, eval::EvaluateOptions& o) {
                      "Folder of the published corrupted set, or of `qact corrupt`'s arrays; "
                      "default: corruptions are made on the fly");
   command.add_option("--frost", o.frost, eval::kFrostHelp)->check(eval::frost_refusal);
-  command.add_option("--data-seed", o.data_seed, "Draws corruptions and augmented copies");
+  command.add_option("--data-seed", o.data_seed, "Draws corruptions, augmented copies and streams");
   command.add_option("--limit", o.limit, "Only the first so many test images; 0: all")
       ->check(at_least(0));
 }
@@ -210,6 +245,7 @@ void setup_eval(CLI::App& app) {
   command->option_defaults()->always_capture_default();
   command->add_option("runs", eval->runs, "Folders of `qact train`")->required();
   add_inference_options(*command, Choice::any, o.modes, o.classifiers, o.inference);
+  add_stream_options(*command, o);
   add_data_options(*command, o);
   command->add_flag("--diagnostics", o.diagnostics,
                     "Also compute t-SNE and histograms of one corruption");
@@ -227,6 +263,7 @@ void setup_eval(CLI::App& app) {
   command->callback([eval] {
     check_use([&] { eval::check(eval->options); });
     if (!eval->options.data.empty()) check_dataset_name(eval->options.data);
+    print_left_out(eval->options);
     run_eval(*eval);
   });
 }

@@ -47,7 +47,7 @@ int64_t Diagnostics::samples() const {
 }
 
 Row Diagnostics::make(const char* kind) const {
-  Row row = maker_.make(kind, mode_, "none", corruption_, 0);
+  Row row = maker_.make(kind, "none", {.mode = mode_, .corruption = corruption_});
   row["severity"] = nullptr;
   row["limit"] = samples();
   const auto& severities = options_.severities;

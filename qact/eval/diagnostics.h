@@ -12,7 +12,8 @@
 
 namespace qact::eval {
 
-// Of one corruption in one mode, with the first images at each severity. The row of t-SNE is
+// Of one corruption in one mode, with the first images at each severity: the stream single, without
+// adaptation. The row of t-SNE is
 // written last: where it is present, all are.
 class Diagnostics {
  public:

@@ -1,17 +1,18 @@
 #include "qact/eval/evaluate.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <set>
 #include <thread>
 
 #include "qact/base/jobs.h"
-#include "qact/corrupt/corrupt.h"
 #include "qact/corrupt/select.h"
 #include "qact/data/digest.h"
 #include "qact/eval/diagnostics.h"
 #include "qact/eval/evaluated_run.h"
+#include "qact/eval/image_stream.h"
 #include "qact/eval/jobs.h"
 #include "qact/eval/model_pool.h"
+#include "qact/eval/row_file.h"
 #include "qact/eval/row_maker.h"
 #include "qact/eval/scores.h"
 #include "qact/ops/single_thread_guard.h"
@@ -83,7 +84,7 @@ class Evaluator {
     const size_t before = file_.rows().size();
     result.kept = requested_rows().size();
     file_.append({maker_.config(name_)});
-    std::vector<EvaluateJob> jobs = missing_jobs(options_, maker_, file_);
+    std::vector<EvaluateJob> jobs = missing_jobs();
     add_diagnostics(&jobs);
     try {
       run(jobs);
@@ -96,6 +97,24 @@ class Evaluator {
   }
 
  private:
+  // Without diagnostics.
+  std::vector<EvaluateJob> missing_jobs() const {
+    std::vector<EvaluateJob> jobs = all_jobs(options_, options_.severities);
+    for (EvaluateJob& job : jobs) {
+      std::erase_if(job.predictors, [&](const Predictor& predictor) {
+        const std::vector<Cell> cells = job.cells(predictor);
+        return std::all_of(cells.begin(), cells.end(), [&](const Cell& c) { return has(c); });
+      });
+    }
+    std::erase_if(jobs, [](const EvaluateJob& job) { return job.predictors.empty(); });
+    return jobs;
+  }
+
+  bool has(const Cell& cell) const {
+    const Rows rows = maker_.cell_rows(cell);
+    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return file_.has(row); });
+  }
+
   Diagnostics diagnostics_in(const std::string& mode) const {
     return {options_, images_, maker_, options_.diagnostic_corruption, mode};
   }
@@ -104,15 +123,16 @@ class Evaluator {
     if (!options_.diagnostics) return;
     for (const std::string& mode : options_.modes) {
       if (file_.has(diagnostics_in(mode).tsne_row())) continue;
-      jobs->push_back({.modes = {mode}, .diagnostics = true});
+      jobs->push_back({.predictors = {{mode}}, .diagnostics = true});
     }
   }
 
   // Copies for the mode augment are placed as the training's augmentation places images; where it
   // had none, by a crop.
-  InferenceOptions inference_in(const std::string& mode) const {
+  InferenceOptions inference_of(const Predictor& predictor) const {
     InferenceOptions inference = options_.inference;
-    inference.mode = mode;
+    inference.mode = predictor.mode;
+    inference.adapt = predictor.adapt;
     inference.seed = options_.data_seed;
     const std::string& augment = run_.config.augment;
     inference.augmentation = {.pad = 4, .flip = augment == "crop-flip" || augment == "augmix"};
@@ -129,10 +149,11 @@ class Evaluator {
   // Images that go through the network.
   int64_t work_of(const EvaluateJob& job) const {
     int64_t units = 0;
-    for (const std::string& mode : job.modes) units += images_per_prediction(inference_in(mode));
+    for (const Predictor& each : job.predictors) units += images_per_prediction(inference_of(each));
     const auto severities = static_cast<int64_t>(options_.severities.size());
-    return units * (job.diagnostics ? diagnostics_in(job.modes[0]).samples() * severities
-                                    : images_.count());
+    const auto corruptions = static_cast<int64_t>(job.corruptions.size());
+    return units * (job.diagnostics ? diagnostics_in(job.predictors[0].mode).samples() * severities
+                                    : images_.count() * corruptions);
   }
 
   void run(const std::vector<EvaluateJob>& jobs) {
@@ -143,21 +164,32 @@ class Evaluator {
     base::run_jobs(static_cast<int64_t>(jobs.size()), thread_count(options_.threads),
                    std::max<int64_t>(units, 1), events_.progress, [&](int64_t i, base::Work& work) {
                      ordered.finish(i, jobs[i].diagnostics
-                                           ? rows_of_diagnostics(jobs[i].modes[0], work)
+                                           ? rows_of_diagnostics(jobs[i].predictors[0], work)
                                            : rows_of(jobs[i], work));
                    });
   }
 
   Rows rows_of(const EvaluateJob& job, base::Work& work) {
     Rows rows;
-    const data::Split split = images_.read(job.corruption, job.severity);
-    for (const std::string& mode : job.modes) add_rows(job, split, mode, work, rows);
+    const ImageStream stream =
+        open_stream(images_, job.stream, job.corruptions, job.severity, options_.data_seed);
+    for (const Predictor& predictor : job.predictors) {
+      const InferenceOptions inference = inference_of(predictor);
+      InferenceOutput output;
+      {
+        const ModelPool::Lease model(models_);
+        output =
+            infer(*model, stream.images, inference, run_.classifiers, advance(inference, work));
+      }
+      const std::vector<Cell> cells = job.cells(predictor);
+      for (size_t i = 0; i < cells.size(); ++i) add_rows(cells[i], stream, i, output, rows);
+    }
     return rows;
   }
 
-  Rows rows_of_diagnostics(const std::string& mode, base::Work& work) {
-    Diagnostics diagnostics = diagnostics_in(mode);
-    const InferenceOptions inference = inference_in(mode);
+  Rows rows_of_diagnostics(const Predictor& predictor, base::Work& work) {
+    Diagnostics diagnostics = diagnostics_in(predictor.mode);
+    const InferenceOptions inference = inference_of(predictor);
     {
       const ModelPool::Lease model(models_);
       diagnostics.run_network(*model, inference, advance(inference, work));
@@ -165,27 +197,27 @@ class Evaluator {
     return diagnostics.rows();
   }
 
-  void add_rows(const EvaluateJob& job, const data::Split& split, const std::string& mode,
-                base::Work& work, Rows& rows) {
-    const InferenceOptions inference = inference_in(mode);
-    InferenceOutput output;
-    {
-      const ModelPool::Lease model(models_);
-      output = infer(*model, split, inference, run_.classifiers, advance(inference, work));
-    }
-    const Row retrieval = retrieval_scores(output.embedding, split.labels);
-    Rows empty = maker_.cell_rows(mode, job.corruption, job.severity);
+  // The rows of one part of a stream.
+  void add_rows(const Cell& cell, const ImageStream& stream, size_t part,
+                const InferenceOutput& output, Rows& rows) const {
+    const std::vector<int64_t>& positions = stream.parts[part].positions;
+    const std::vector<int64_t> labels = stream.labels_of(stream.parts[part]);
+    const auto count = static_cast<int64_t>(labels.size());
+    const torch::Tensor chosen = torch::tensor(positions, torch::kLong);
+    const Row retrieval = retrieval_scores(
+        output.embedding.index_select(0, chosen.to(output.embedding.device())), labels);
+    Rows empty = maker_.cell_rows(cell);
     auto row = empty.begin();
-    for (const torch::Tensor& table : output.probabilities) {
-      const metrics::Predictions p{{table.data_ptr<float>(), static_cast<size_t>(table.numel())},
-                                   split.labels,
-                                   table.size(1)};
+    for (const torch::Tensor& all : output.probabilities) {
+      const torch::Tensor table = all.index_select(0, chosen);
+      const metrics::Predictions p{
+          {table.data_ptr<float>(), static_cast<size_t>(table.numel())}, labels, table.size(1)};
       Row scores = probability_scores(p);
       scores.update(retrieval);
-      rows.push_back(maker_.finish(*row++, split.count(), scores));
+      rows.push_back(maker_.finish(*row++, count, scores));
       for (int which = 0; which < 2; ++which, ++row) {
         const Row bins = {{"bins", reliability_bins(p, row->at("which"))}};
-        rows.push_back(maker_.finish(*row, split.count(), bins));
+        rows.push_back(maker_.finish(*row, count, bins));
       }
     }
   }
@@ -193,14 +225,12 @@ class Evaluator {
   // The rows of the file that the options ask for, from this evaluation or an earlier one.
   Rows requested_rows() const {
     std::set<std::string> wanted;
-    const auto want = [&](const Rows& rows) {
-      for (const Row& row : rows) wanted.insert(results::identity(row));
-    };
-    for (const std::string& mode : options_.modes) {
-      want(maker_.cell_rows(mode, "none", 0));
-      for (const std::string& corruption : options_.corruptions) {
-        for (const int severity : options_.severities) {
-          if (severity > 0) want(maker_.cell_rows(mode, corruption, severity));
+    std::vector<int> severities = options_.severities;
+    severities.push_back(0);  // where there are rows of clean images, they are wanted in any case
+    for (const EvaluateJob& job : all_jobs(options_, severities)) {
+      for (const Predictor& predictor : job.predictors) {
+        for (const Cell& cell : job.cells(predictor)) {
+          for (const Row& row : maker_.cell_rows(cell)) wanted.insert(results::identity(row));
         }
       }
     }
@@ -221,49 +251,15 @@ class Evaluator {
   const std::string name_;
 };
 
-[[noreturn]] void refuse_option(const std::string& option, const std::string& expected,
-                                const std::string& got) {
-  throw std::invalid_argument("[eval] expected --" + option + " " + expected + ", got " + got);
-}
-
 }  // namespace
-
-void check(const EvaluateOptions& o) {
-  if (o.modes.empty()) refuse_option("modes", "of one or more", "none");
-  for (const std::string& mode : o.modes) {
-    InferenceOptions inference = o.inference;
-    inference.mode = mode;
-    check(inference);
-  }
-  if (o.severities.empty()) refuse_option("severities", "of one or more", "none");
-  for (const int severity : o.severities) {
-    if (severity < 0 || severity > corrupt::kSeverities) {
-      refuse_option("severities", "within 0 and 5", std::to_string(severity));
-    }
-  }
-  if (o.limit < 0) refuse_option("limit", "of 0 or more images", std::to_string(o.limit));
-  if (o.weights != "model" && o.weights != "best") {
-    refuse_option("weights", "model or best", "'" + o.weights + "'");
-  }
-  train::check_device_name("eval", o.device);
-  if (o.diagnostic_samples < 1) {
-    refuse_option("diagnostic-samples", "of 1 or more images",
-                  std::to_string(o.diagnostic_samples));
-  }
-  try {
-    corrupt::select_corruptions(o.corruptions, {});
-    if (!o.diagnostic_corruption.empty()) corrupt::find_corruption(o.diagnostic_corruption);
-  } catch (const std::exception& error) {
-    throw std::invalid_argument(error.what());
-  }
-}
 
 EvaluateResult evaluate(const train::RunFolder& folder, const EvaluateOptions& options,
                         const EvaluateEvents& events) {
   check(options);
   train::check_device("eval", options.device);
-  return Evaluator(folder, options, events, load_run(folder, options.weights, options.classifiers))
-      .run();
+  LoadedRun loaded = load_run(folder, options.weights, options.classifiers);
+  for (const std::string& name : options.adapt) check_adaptation(loaded.model, name);
+  return Evaluator(folder, options, events, std::move(loaded)).run();
 }
 
 }  // namespace qact::eval

@@ -1,5 +1,11 @@
 #include "qact/eval/row_maker.h"
 
+#include <algorithm>
+#include <set>
+
+#include "qact/base/joined.h"
+#include "qact/data/digest.h"
+
 namespace qact::eval {
 
 using results::Row;
@@ -51,18 +57,36 @@ Row RowMaker::config(const std::string& name) const {
           {"config", to_json(run_.config)}};
 }
 
-Row RowMaker::make(const std::string& kind, const std::string& mode, const std::string& classifier,
-                   const std::string& corruption, int severity) const {
+bool RowMaker::has_frost(const Cell& cell) const {
+  if (cell.corruption == "none" || images_.source() != "generated") return false;
+  if (cell.stream != "mixed") return cell.corruption == "frost";
+  return std::find(mixture_.begin(), mixture_.end(), "frost") != mixture_.end();
+}
+
+std::string RowMaker::data_hash(const Cell& cell) const {
+  const std::string own = images_.hash(cell.corruption, cell.severity);
+  if (cell.stream != "mixed" || cell.severity == 0) return own;
+  std::set<std::string> all;
+  for (const std::string& corruption : mixture_)
+    all.insert(images_.hash(corruption, cell.severity));
+  if (all.size() == 1) return own;
+  data::Digest digest;
+  for (const std::string& each : all) digest.add(each.data(), each.size());
+  return digest.hex().substr(0, data::kShortDigest);
+}
+
+Row RowMaker::make(const std::string& kind, const std::string& classifier, const Cell& cell) const {
+  const std::string& mode = cell.mode;
   const train::ModelCard& card = run_.card;
   const InferenceOptions& inference = options_.inference;
   results::Evaluation e;
   e.kind = kind;
-  e.corruption = corruption;
-  e.severity = severity;
+  e.corruption = cell.corruption;
+  e.severity = cell.severity;
   e.seed = run_.config.seed;
   e.model_hash = run_.hash;
   e.epoch = card.epoch;
-  e.data_hash = images_.hash(corruption, severity);
+  e.data_hash = data_hash(cell);
   results::Setting& s = e.setting;
   s.dataset = images_.dataset().name;
   s.model = card.model;
@@ -70,7 +94,9 @@ Row RowMaker::make(const std::string& kind, const std::string& mode, const std::
   s.placement = card.options.placement;
   s.loss = card.loss;
   s.mode = mode;
-  s.adapt = "none";
+  s.adapt = cell.adapt;
+  s.stream = cell.stream;
+  if (cell.stream == "mixed") s.mixture = base::joined(mixture_, "+");
   s.classifier = classifier;
   s.batch_size = mode == "augment" ? 1 : inference.batch_size;
   if (mode == "prior") s.prior = inference.prior;
@@ -80,20 +106,19 @@ Row RowMaker::make(const std::string& kind, const std::string& mode, const std::
   s.data_seed = options_.data_seed;
   s.source = images_.source();
   s.official = images_.official();
-  if (corruption == "frost" && s.source == "generated") s.frost = images_.frost();
+  if (has_frost(cell)) s.frost = images_.frost();
   s.limit = options_.limit;
   s.clean_hash = images_.hash("none", 0);
   s.training = training_of(run_.config, card, options_.weights);
   return results::to_row(e);
 }
 
-Rows RowMaker::cell_rows(const std::string& mode, const std::string& corruption,
-                         int severity) const {
+Rows RowMaker::cell_rows(const Cell& cell) const {
   Rows rows;
   for (const std::string& classifier : run_.classifiers) {
-    rows.push_back(make("scores", mode, classifier, corruption, severity));
+    rows.push_back(make("scores", classifier, cell));
     for (const char* which : {"top", "marginal"}) {
-      rows.push_back(make("reliability", mode, classifier, corruption, severity));
+      rows.push_back(make("reliability", classifier, cell));
       rows.back()["which"] = which;
     }
   }

@@ -10,9 +10,11 @@ namespace qact::report {
 struct Comparison {
   const char *name, *title;  // the name is part of file names
   std::vector<const Curve*> curves;
+  const char* note = "";  // a sentence above the charts
 };
 
-// Activations and inference modes first; then losses and classifiers, where there are several.
+// Activations and inference modes first; then methods of adaptation, the streams other than single,
+// losses and classifiers, where there are several. None without curves.
 std::vector<Comparison> comparisons(const Group& group);
 
 }  // namespace qact::report

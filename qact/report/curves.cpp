@@ -111,13 +111,14 @@ std::string Group::slug(const std::string& chart) const {
 }
 
 const Curve* Group::closest(const Setting& like, const std::string& activation,
-                            const std::string& mode) const {
+                            const std::string& mode, const std::string& adapt) const {
   const std::vector<results::Field> wanted = results::fields_of(like);
   const Curve* best = nullptr;
   size_t most = 0;
   for (const Curve& curve : curves) {
     const Setting& s = curve.setting;
-    if (s.activation != activation || s.mode != mode || !is_usual(s)) continue;
+    if (s.activation != activation || s.mode != mode || s.adapt != adapt) continue;
+    if (s.stream != like.stream || !is_usual(s)) continue;
     size_t in_common = 1;
     for (const results::Field& field : results::fields_of(s)) {
       in_common += static_cast<size_t>(

@@ -14,6 +14,8 @@ using results::kTone;
 using results::Score;
 using results::Setting;
 
+inline constexpr const char *kSingle = "single", *kNotAdapted = "none";
+
 // A setting with all its seeds. The label is unique in its group.
 struct Curve : results::Curve {
   std::string label, colour;
@@ -32,10 +34,14 @@ struct Group {
   std::string loss, classifier;
 
   bool is_usual(const Setting& s) const { return s.loss == loss && s.classifier == classifier; }
-  // Of the usual curves of an activation in a mode, the one that has most in common with `like`;
-  // nullptr where there is none.
-  const Curve* closest(const Setting& like, const std::string& activation,
-                       const std::string& mode) const;
+  // Usual, one corruption at a time and without adaptation.
+  bool is_plain(const Setting& s) const {
+    return is_usual(s) && s.stream == kSingle && s.adapt == kNotAdapted;
+  }
+  // Of the usual curves of an activation in a mode, with a method of adaptation, on the stream of
+  // `like`: the one that has most in common with it; nullptr where there is none.
+  const Curve* closest(const Setting& like, const std::string& activation, const std::string& mode,
+                       const std::string& adapt = kNotAdapted) const;
   // The curve of a diagnostic row (t-SNE, histogram), which has no classifier and other images;
   // nullptr where there is none.
   const Curve* curve_of(const results::Evaluation& row) const;

@@ -93,7 +93,8 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
     // Both use batch statistics: the difference is the activation's.
     const auto is_ours = [&](const Curve& curve) {
       const Setting& s = curve.setting;
-      return s.activation == "qact" && s.mode == "batch" && group.is_usual(s);
+      return s.activation == "qact" && s.mode == "batch" && s.adapt == kNotAdapted &&
+             group.is_usual(s);
     };
     const auto ours = std::find_if(group.curves.begin(), group.curves.end(), is_ours);
     if (ours == group.curves.end()) continue;

@@ -45,11 +45,34 @@ const std::vector<Mode>& modes() {
   return all;
 }
 
+struct Named {
+  const char *name, *label;
+};
+
+const std::vector<Named>& streams() {
+  static const std::vector<Named> all = {{"single", "one corruption at a time"},
+                                         {"mixed", "mixed corruptions"},
+                                         {"correlated", "correlated labels"}};
+  return all;
+}
+
+const std::vector<Named>& methods() {
+  static const std::vector<Named> all = {{"none", "no adaptation"}, {"tent", "TENT"}};
+  return all;
+}
+
 template <class Table>
 size_t index_in(const Table& table, const std::string& name) {
   return static_cast<size_t>(
       std::find_if(table.begin(), table.end(), [&](const auto& e) { return name == e.name; }) -
       table.begin());
+}
+
+// A name that is not in the table stays as it is.
+template <class Table>
+std::string name_in(const Table& table, const std::string& name) {
+  const size_t at = index_in(table, name);
+  return at == table.size() ? name : table[at].label;
 }
 
 std::string classifier_name(const std::string& classifier) {
@@ -96,9 +119,9 @@ std::string in_words(const results::Field& field) {
 
 // Contains all fields that vary, so that no two curves have the same label.
 std::string label_of(const Setting& s, const Group& group, const std::set<std::string>& vary) {
-  static const std::set<std::string> kNamed = {"dataset",   "model", "activation",
-                                               "placement", "loss",  "classifier",
-                                               "adapt",     "mode",  "prior"};
+  static const std::set<std::string> kNamed = {"dataset", "model",      "activation", "placement",
+                                               "loss",    "classifier", "adapt",      "mode",
+                                               "prior",   "stream"};
   std::set<std::string> placements;  // of this activation
   for (const Curve& curve : group.curves) {
     if (curve.setting.activation == s.activation) placements.insert(curve.setting.placement);
@@ -107,7 +130,7 @@ std::string label_of(const Setting& s, const Group& group, const std::set<std::s
   if (placements.size() > 1) label += " " + s.placement;
   if (s.loss != group.loss) label += ", " + s.loss;
   if (s.classifier != group.classifier) label += ", " + classifier_name(s.classifier);
-  if (s.adapt != "none") label += ", " + s.adapt;
+  if (s.adapt != "none") label += ", " + name_in(methods(), s.adapt);
   const std::vector<results::Field> fields = results::fields_of(s);
   const auto add = [&](bool training) {
     for (const results::Field& field : fields) {
@@ -118,6 +141,7 @@ std::string label_of(const Setting& s, const Group& group, const std::set<std::s
   };
   add(/*training=*/true);
   label += ", " + mode_name(s);
+  if (s.stream != kSingle) label += ", " + name_in(streams(), s.stream);
   add(/*training=*/false);
   if (!s.data_hash.empty()) label += ", images " + shortened(s.data_hash);
   if (!s.model_hash.empty()) label += ", model " + shortened(s.model_hash);
@@ -127,13 +151,11 @@ std::string label_of(const Setting& s, const Group& group, const std::set<std::s
 }  // namespace
 
 std::string activation_name(const std::string& activation) {
-  const size_t at = index_in(activations(), activation);
-  return at == activations().size() ? activation : activations()[at].label;
+  return name_in(activations(), activation);
 }
 
 std::string mode_name(const Setting& setting) {
-  const size_t at = index_in(modes(), setting.mode);
-  std::string name = at == modes().size() ? setting.mode : modes()[at].label;
+  std::string name = name_in(modes(), setting.mode);
   if (setting.prior) {
     const double prior = *setting.prior;
     name += " of " + (prior == std::floor(prior) ? fixed(prior, 0) : Json(prior).dump());
@@ -141,21 +163,22 @@ std::string mode_name(const Setting& setting) {
   return name;
 }
 
-std::tuple<int, std::string, std::string, std::string, std::string, int> order_of(
-    const Setting& s) {
-  return {static_cast<int>(index_in(activations(), s.activation)),
+SortKey order_of(const Setting& s) {
+  return {index_in(streams(), s.stream),
+          index_in(activations(), s.activation),
           s.placement,
           s.loss,
           s.classifier,
-          s.adapt,
-          static_cast<int>(index_in(modes(), s.mode))};
+          index_in(methods(), s.adapt),
+          index_in(modes(), s.mode)};
 }
 
 void name_and_colour(Group& group) {
-  std::map<Setting, std::string> colours;  // of settings without their mode
+  std::map<Setting, std::string> colours;  // of settings without their mode and stream
   std::map<std::string, size_t> used;      // of each activation
   const auto colour = [&](Setting s) {
     s.mode = "", s.prior = {}, s.copies = {}, s.momentum = {};
+    s.stream = "", s.mixture = {};
     const auto [found, fresh] = colours.emplace(s, "#a06cd5");
     const size_t activation = index_in(activations(), s.activation);
     if (fresh && activation < activations().size()) {

@@ -8,12 +8,14 @@
 
 namespace qact::report {
 
-// The sort key of curves: QAct first, then by activation; of one network, batch statistics first.
-std::tuple<int, std::string, std::string, std::string, std::string, int> order_of(
-    const Setting& setting);
+// The sort key of curves: by stream; then QAct first and other activations after it; of one
+// network, batch statistics first.
+using SortKey = std::tuple<size_t, size_t, std::string, std::string, std::string, size_t, size_t>;
+SortKey order_of(const Setting& setting);
 
 // Sets labels, which name what differs between curves or from the usual, colours (one hue for each
-// activation, one colour for each network and classifier) and dashes (by mode).
+// activation; one colour for each network, classifier and method of adaptation, the same in every
+// stream) and dashes (by mode).
 void name_and_colour(Group& group);
 
 // As people write them: "QAct" for qact, "batch statistics" for batch.

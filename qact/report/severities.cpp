@@ -11,6 +11,7 @@ std::vector<Block> severities(const results::Rows& rows) {
     if (group.max_severity == 0 || group.corruptions.empty()) continue;
     for (const Comparison& comparison : comparisons(group)) {
       blocks.push_back(Heading{group.title() + ": " + comparison.title});
+      if (*comparison.note) blocks.push_back(Text{comparison.note});
       for (const SeverityMetric& metric : severity_metrics()) {
         Chart chart = severity_chart(group.slug(comparison.name + std::string(metric.key)), metric,
                                      comparison.curves, group.corruptions);

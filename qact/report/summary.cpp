@@ -40,7 +40,7 @@ std::string under_tone(const Group& group) {
       "Under random tone curves of severity " + std::to_string(group.max_severity) + ":";
   for (const Curve& curve : group.curves) {
     const double accuracy = 100 * curve.mean("accuracy", group.max_severity, {kTone});
-    if (!group.is_usual(curve.setting) || !std::isfinite(accuracy)) continue;
+    if (!group.is_plain(curve.setting) || !std::isfinite(accuracy)) continue;
     line += (line.back() == ':' ? " " : "; ") + curve.label + " " + fixed(accuracy, 1) + " %";
   }
   return line + ".";
@@ -78,8 +78,9 @@ Table summary_table(const Group& group) {
   return table;
 }
 
-// Of every placement: with batch statistics against ReLU with either kind, and with running ones,
-// which single images need, against ReLU with running ones.
+// Of every placement and on every stream: with batch statistics against ReLU with either kind and
+// against TENT on it, and with running ones, which single images need, against ReLU with running
+// ones.
 std::vector<std::string> verdict(const Group& group) {
   std::vector<std::string> lines;
   if (group.corruptions.empty()) return lines;
@@ -87,20 +88,23 @@ std::vector<std::string> verdict(const Group& group) {
   for (const Curve& ours : group.curves) {
     const Setting& s = ours.setting;
     const bool batch = s.mode == "batch";
-    if (s.activation != "qact" || !group.is_usual(s) || !(batch || s.mode == "tracked")) continue;
+    if (s.activation != "qact" || s.adapt != kNotAdapted) continue;
+    if (!group.is_usual(s) || !(batch || s.mode == "tracked")) continue;
     const auto percent = [&](int severity) {
       return fixed(100 * ours.mean("accuracy", severity, group.corruptions), 1);
     };
     lines.push_back(ours.label + ": " + percent(0) + " % of the uncorrupted images, " +
                     percent(group.max_severity) + " % at severity " +
                     std::to_string(group.max_severity) + ".");
-    for (const char* mode : {"tracked", "batch"}) {
-      const Curve* baseline = group.closest(s, "relu", mode);
-      if (baseline && (batch || mode == s.mode)) {
-        lines.push_back(against(ours, *baseline, group));
-      }
+    std::vector<const Curve*> baselines = {group.closest(s, "relu", "tracked")};
+    if (batch) {
+      baselines.push_back(group.closest(s, "relu", "batch"));
+      baselines.push_back(group.closest(s, "relu", "batch", "tent"));
     }
-    toned |= std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
+    for (const Curve* baseline : baselines) {
+      if (baseline) lines.push_back(against(ours, *baseline, group));
+    }
+    toned |= group.is_plain(s) && std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
   }
   if (toned) lines.push_back(under_tone(group));
   return lines;

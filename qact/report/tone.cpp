@@ -6,14 +6,14 @@
 
 namespace qact::report {
 
-// Only the usual curves that were evaluated with tone.
+// Only the plain curves that were evaluated with tone.
 std::vector<Block> tone(const results::Rows& rows) {
   std::vector<Block> blocks;
   for (const Group& group : groups(rows)) {
     std::vector<const Curve*> measured_curves;
     for (const Curve& curve : group.curves) {
       const bool measured = std::isfinite(curve.mean("accuracy", group.max_severity, {kTone}));
-      if (measured && group.is_usual(curve.setting)) measured_curves.push_back(&curve);
+      if (measured && group.is_plain(curve.setting)) measured_curves.push_back(&curve);
     }
     if (group.max_severity == 0 || measured_curves.empty()) continue;
     blocks.push_back(Heading{group.title()});

@@ -40,10 +40,11 @@ auto image_source_of(const Evaluation& e) {
   const Setting& s = e.setting;
   return std::tuple(s.dataset, s.clean_hash, s.source, s.data_seed);
 }
-// One corruption at one severity of such images.
+// One corruption at one severity of such images, and what it is mixed with.
 auto cell_of(const Evaluation& e) {
   const Setting& s = e.setting;
-  return std::tuple(image_source_of(e), s.official, s.frost, e.corruption, e.severity);
+  return std::tuple(image_source_of(e), s.official, s.frost, s.stream, s.mixture, e.corruption,
+                    e.severity);
 }
 
 // The keys that have two different values among the rows that count.

@@ -32,7 +32,11 @@ struct Training {
 // All choices but the seed, the corruption and the severity: one setting is one curve. Seeds are
 // averaged where the whole setting is equal.
 struct Setting {
-  std::string dataset, model, activation, placement, loss, mode, adapt, classifier;
+  std::string dataset, model, activation, placement, loss, mode;
+  std::string adapt;                   // the method of test-time adaptation, or none
+  std::string stream;                  // the order of the images: single, mixed or correlated
+  std::optional<std::string> mixture;  // of corruptions, as a+b+c; stream mixed only
+  std::string classifier;
   int64_t batch_size = 0;
   std::optional<double> prior;     // images that the running context counts as; mode prior only
   std::optional<int64_t> copies;   // augmented copies per image; mode augment only
@@ -85,6 +89,8 @@ void visit_setting(Fields& s, const Visit& visit) {
   visit("loss", s.loss, Role::identity);
   visit("mode", s.mode, Role::identity);
   visit("adapt", s.adapt, Role::identity);
+  visit("stream", s.stream, Role::identity);
+  visit("mixture", s.mixture, Role::identity);
   visit("classifier", s.classifier, Role::identity);
   visit("batch_size", s.batch_size, Role::identity);
   visit("prior", s.prior, Role::identity);

@@ -22,10 +22,10 @@ TEST(Evaluate, WritesARowOfEachKindForEachCell) {
   EXPECT_EQ(rows.front()["config"]["model"], "mlp");
   for (const Row& row : results::of_kind(rows, "scores")) {
     for (const char* name :
-         {"dataset", "model",      "activation",   "placement", "loss",   "mode",
-          "adapt",   "classifier", "corruption",   "severity",  "seed",   "batch_size",
-          "n",       "accuracy",   "ece_marginal", "ece_top",   "map100", "nll",
-          "brier",   "ece_plain",  "model_hash",   "versions",  "command"}) {
+         {"dataset",    "model",  "activation", "placement",    "loss",     "mode",
+          "adapt",      "stream", "classifier", "corruption",   "severity", "seed",
+          "batch_size", "n",      "accuracy",   "ece_marginal", "ece_top",  "map100",
+          "nll",        "brier",  "ece_plain",  "model_hash",   "versions", "command"}) {
       EXPECT_TRUE(row.contains(name)) << name;
     }
     EXPECT_EQ(row["n"], kTestImages);

@@ -86,11 +86,11 @@ class EvalProgram(unittest.TestCase):
         done = run(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr.splitlines()[0],
-                         r"run  none 0  tracked  head  accuracy [\d.]+%$")
+                         r"run  none 0  single  tracked  none  head  accuracy [\d.]+%$")
         self.assertEqual(len(done.stderr.splitlines()), 12)
         table = done.stdout.splitlines()
-        self.assertRegex(table[0], r"^run +mode +classifier +acc 0 .*drop 0-5 +mCE")
-        self.assertRegex(table[2], r"tracked +logistic")
+        self.assertRegex(table[0], r"^run +stream +mode +adapt +classifier +acc 0 .*drop 0-5 +mCE")
+        self.assertRegex(table[2], r"single +tracked +none +logistic")
         again = run(*words, "--json")
         self.assertIn("0 rows made", again.stderr)
         summary = json.loads(again.stdout)
@@ -106,6 +106,40 @@ class EvalProgram(unittest.TestCase):
             if histogram["what"] != "context":
                 total = sum(histogram["counts"]) + histogram["below"] + histogram["above"]
                 self.assertEqual(total, 12)
+
+    def test_streams_and_adaptation(self):
+        folder = self.copy_of_run("streams")
+        words = ["eval", folder, "--adapt", "none,tent", "--stream", "single,mixed,correlated",
+                 "--corruptions", "brightness,contrast", "--severities", "0,5", "--batch-size",
+                 "15", "--classifiers", "head"]
+        done = run(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.splitlines()[0],
+                         "qact: --adapt tent works with --modes batch, so not with tracked")
+        self.assertRegex(done.stderr, r"streams  contrast 5  mixed  batch  tent  head  accuracy ")
+        table = done.stdout.splitlines()
+        self.assertRegex(table[9], r"correlated +batch +tent +head")
+        self.assertEqual(len(self.rows("scores", folder)), 27)
+        again = run(*words, "--json")
+        self.assertIn("0 rows made", again.stderr)
+        ways = [(s["stream"], s["mode"], s["adapt"]) for s in json.loads(again.stdout)]
+        self.assertEqual(ways, [(stream, *way) for stream in ("single", "mixed", "correlated")
+                                for way in (("tracked", "none"), ("batch", "none"),
+                                            ("batch", "tent"))])
+        command = self.rows("scores", folder)[0]["command"]
+        self.assertIn("--adapt none,tent --stream single,mixed,correlated", command)
+        page = folder / "page.html"
+        for where, label in (("stream=mixed,adapt=tent", "TENT, batch statistics, mixed"),
+                             ("stream=single", "TENT, batch statistics")):
+            done = run("report", folder, "--no-sheet", "-o", page, "--where", where)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(label, page.read_text())
+            self.assertEqual("mixed corruptions" in page.read_text(), "mixed" in where)
+
+    def test_help_names_streams_and_methods(self):
+        text = " ".join(run("eval", "--help").stdout.split())
+        self.assertIn("Any of none, tent:", text)
+        self.assertIn("Any of single, mixed, correlated:", text)
 
     def test_a_rows_command_spells_all_out_and_makes_no_other_row(self):
         folder = self.copy_of_run("spelt")
@@ -176,6 +210,14 @@ class EvalProgram(unittest.TestCase):
                 (["eval"], 2, "runs"),
                 (["eval", self.run_folder, "--modes", "own"], 2, "got 'own'"),
                 (["eval", self.run_folder, "--severities", "7"], 2, "got 7"),
+                (["eval", self.run_folder, "--adapt", "Tent"], 2,
+                 "--adapt: expected one of none, tent, got Tent"),
+                (["eval", self.run_folder, "--stream", "mixed,sorted"], 2,
+                 "--stream: expected one of single, mixed, correlated, got sorted"),
+                (["eval", self.run_folder, "--adapt", "tent", "--modes", "tracked"], 2,
+                 "[eval] expected --modes with batch for --adapt tent, got tracked"),
+                (["eval", self.run_folder, "--adapt", "tent", "--batch-size", "1"], 1,
+                 "[inference] expected batches of 2 or more images in mode batch for this network"),
                 (["eval", self.run_folder, "--corruptions", "rain"], 2, "got rain"),
                 (["eval", self.run_folder, "--threads=-3"], 2, "from 0 to 4096, got -3"),
                 (["eval", self.folder / "nowhere"], 1, "nowhere, which is not there"),

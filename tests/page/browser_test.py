@@ -112,11 +112,14 @@ def check_choices(program, folder):
 
     for words, code, message in ((["--where", "mood=batch"], 1, "got 'mood'"),
                                  (["--where", "mode=stream"], 1, "there is mode=batch, tracked"),
+                                 (["--where", "stream=sorted"], 1,
+                                  "there is stream=correlated, mixed, single"),
                                  (["--where", "mode"], 2, "expected --where KEY=VALUE")):
         done = report(*words)
         if done.returncode != code or message not in done.stdout + done.stderr or page.exists():
             yield f"report {words}: expected {message}, got {done.returncode}: {done.stderr}"
-    done = report("--json", "--where", "mode=batch,activation=qact", "--where", "classifier=head")
+    done = report("--json", "--where", "mode=batch,activation=qact", "--where", "classifier=head",
+                  "--where", "stream=single,adapt=none")
     found = json.loads(done.stdout or "[]")
     if [entry["kind"] for entry in found] != ["benchmark", "tone"] or page.exists():
         yield f"report --json: expected two entries and no page, got {done.stdout[:200]}"
@@ -126,6 +129,28 @@ def check_choices(program, folder):
     modes = set(re.findall(r"(\w+) statistics<", page.read_text()))
     if done.returncode != 0 or modes != {"batch"}:
         yield f"report --where mode=batch: expected a page of it alone, got {modes} {done.stderr}"
+
+
+def check_streams(program, folder):
+    """Streams and adaptation have charts of their own; the first chart is without both."""
+    charts = {}
+    for file in (folder / "figures").glob("mnist_small_lenet_*accuracy.vl.json"):
+        values = json.loads(file.read_text())["data"]["values"]
+        name = file.name.removeprefix("mnist_small_lenet_").removesuffix("accuracy.vl.json")
+        charts[name] = {value["curve"] for value in values}
+    plain = {"QAct, batch statistics", "QAct, running statistics", "ReLU, batch statistics",
+             "ReLU, running statistics"}
+    tent = {"QAct, TENT, batch statistics", "ReLU, TENT, batch statistics"}
+    expected = {"": plain, "tone_": plain, "adaptation_": plain | tent,
+                "mixed_": {f"{curve}, mixed corruptions" for curve in plain | tent},
+                "correlated_": {f"{curve}, correlated labels" for curve in plain | tent}}
+    for name, curves in expected.items():
+        if charts.get(name) != curves:
+            yield f"chart {name}accuracy: expected {curves}, got {charts.get(name)}"
+    text = (folder / "evaluation.html").read_text()
+    for part in ("test-time adaptation", "mixed in every batch", "Against ReLU, TENT, batch"):
+        if part not in text:
+            yield f"evaluation.html: expected {part} on it"
 
 
 def refused(program, folder, page):
@@ -191,7 +216,7 @@ def main():
         folder = pathlib.Path(name)
         pages = make_pages(program, folder)
         faults = [*check_errors(program, folder), *check_outputs(program, folder),
-                  *check_choices(program, folder),
+                  *check_choices(program, folder), *check_streams(program, folder),
                   *check_commands(program, folder)]
         # Chromium makes no window narrower than 500 pixels.
         faults += [f"{page.name} at {width} px: {fault}"

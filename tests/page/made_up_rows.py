@@ -7,12 +7,13 @@ import random
 NETWORKS = (("qact", "batch", 0.05), ("qact", "tracked", 0.11),
             ("relu", "batch", 0.06), ("relu", "tracked", 0.13))
 CORRUPTIONS = ("gaussian_noise", "fog", "contrast")
+SINGLE = {"stream": "single"}
 
 
 def where(kind, activation, mode, **more):
     return {"kind": kind, "dataset": "mnist-small", "model": "lenet", "activation": activation,
             "placement": "early", "loss": "cross-entropy", "mode": mode, "adapt": "none",
-            "classifier": "head", "seed": 0, "batch_size": 500, "n": 1000, "prior": None,
+            "stream": "single", "mixture": None, "classifier": "head", "seed": 0, "batch_size": 500, "n": 1000, "prior": None,
             "copies": None, "momentum": None, "model_hash": activation.ljust(16, "0"),
             "weights": "model", "epoch": 3, "data_seed": 0, "source": "generated",
             "official": None, "frost": None, "limit": 0, "clean_hash": "1" * 16,
@@ -20,12 +21,12 @@ def where(kind, activation, mode, **more):
             "command": "qact eval runs/made-up", **more}
 
 
-def scores(activation, mode, slope, chance):
+def scores(activation, mode, slope, chance, **how):
     places = [("none", 0)] + [(name, s) for name in (*CORRUPTIONS, "tone") for s in range(1, 6)]
     for corruption, severity in places:
         for classifier in ("head", "logistic"):
             lost = slope * severity * (1 + chance.uniform(-0.3, 0.3))
-            at = {"corruption": corruption, "severity": severity, "classifier": classifier}
+            at = {"corruption": corruption, "severity": severity, "classifier": classifier, **how}
             yield where("scores", activation, mode, **at, accuracy=0.97 - lost,
                         ece_marginal=0.02 + lost / 5, ece_top=0.03 + lost / 3, map100=0.9 - lost)
             for which in ("top", "marginal"):
@@ -64,6 +65,13 @@ def rows(each=2):
     for activation, mode, slope in NETWORKS:
         yield from scores(activation, mode, slope, chance)
         yield plane(activation, mode, chance, each)
+    mixture = "+".join(sorted((*CORRUPTIONS, "tone")))
+    for activation, mode, slope in NETWORKS:
+        for stream in (SINGLE, {"stream": "mixed", "mixture": mixture}, {"stream": "correlated"}):
+            if stream is not SINGLE:
+                yield from scores(activation, mode, 1.5 * slope, chance, **stream)
+            if mode == "batch":
+                yield from scores(activation, mode, 0.9 * slope, chance, adapt="tent", **stream)
     yield from histograms("qact", "batch")
     yield where("config", "qact", "batch", run="made-up",
                 config={"data": "a folder/", "data-dir": "", "epochs": 3, "nesterov": True,

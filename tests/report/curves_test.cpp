@@ -144,6 +144,49 @@ TEST(Groups, LabelsNameWhatIsNotUsualAndStayApart) {
                                       "QAct reference, prior of 16", "ReLU, running statistics"}));
 }
 
+// One corruption at a time first; the colour of a network does not depend on the stream.
+TEST(Groups, LabelsNameStreamsAndAdaptation) {
+  results::Rows rows;
+  for (const char* stream : {"mixed", "single", "correlated"}) {
+    for (const char* adapt : {"tent", "none"}) {
+      rows.push_back(score_row("relu", "batch", "fog", 1, 0.8));
+      rows.back()["stream"] = stream;
+      rows.back()["adapt"] = adapt;
+      if (stream == std::string("mixed")) rows.back()["mixture"] = "fog+snow";
+    }
+  }
+  const Group group = groups(rows)[0];
+  EXPECT_EQ(labels_of(group),
+            (std::vector<std::string>{"ReLU, batch statistics", "ReLU, TENT, batch statistics",
+                                      "ReLU, batch statistics, mixed corruptions",
+                                      "ReLU, TENT, batch statistics, mixed corruptions",
+                                      "ReLU, batch statistics, correlated labels",
+                                      "ReLU, TENT, batch statistics, correlated labels"}));
+  for (size_t i = 2; i < 6; ++i) EXPECT_EQ(group.curves[i].colour, group.curves[i - 2].colour);
+  EXPECT_NE(group.curves[0].colour, group.curves[1].colour);
+  // A baseline is one on the same stream, or none.
+  const Setting& mixed = group.curves[2].setting;
+  EXPECT_EQ(group.closest(mixed, "relu", "batch"), &group.curves[2]);
+  EXPECT_EQ(group.closest(mixed, "relu", "batch", "tent"), &group.curves[3]);
+  Setting other = mixed;
+  other.stream = "another";
+  EXPECT_EQ(group.closest(other, "relu", "batch"), nullptr);
+}
+
+// Two mixtures are two curves, and the label says which.
+TEST(Groups, LabelsNameTheMixtureWhereThereAreTwo) {
+  results::Rows rows;
+  for (const char* mixture : {"fog+snow", "fog+frost+snow"}) {
+    rows.push_back(score_row("relu", "batch", "fog", 1, 0.8));
+    rows.back()["stream"] = "mixed";
+    rows.back()["mixture"] = mixture;
+  }
+  EXPECT_EQ(
+      labels_of(groups(rows)[0]),
+      (std::vector<std::string>{"ReLU, batch statistics, mixed corruptions, mixture fog+frost+snow",
+                                "ReLU, batch statistics, mixed corruptions, mixture fog+snow"}));
+}
+
 // 5 networks, 2 modes, 3 classifiers: each network and classifier has a colour of its own.
 TEST(Groups, ColoursTellNetworksApart) {
   results::Rows rows;

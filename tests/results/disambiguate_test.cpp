@@ -37,6 +37,7 @@ TEST(Disambiguate, EveryFieldMatters) {
     }
     if (name == std::string("official")) other[name] = "folder";
     if (name == std::string("frost")) other[name] = "official";
+    if (name == std::string("mixture")) other[name] = "fog+snow";
     EXPECT_EQ(identity(row) == identity(other), role == Role::derived) << name;
     // Folders that hold the same images do not matter, nor does frost where there is none: that
     // these two have other accuracies is an error.
