@@ -15,12 +15,14 @@ double drop(const Curve& curve, const Group& group) {
   return 100 * curve.mean("drop", group.max_severity, group.corruptions);
 }
 
+constexpr const char* kAgainst = "Against ";
+
 // By how much, and in which direction, in plain words.
 std::string against(const Curve& ours, const Curve& baseline, const Group& group) {
   const double accuracy = 100 * (ours.mean("accuracy", group.max_severity, group.corruptions) -
                                  baseline.mean("accuracy", group.max_severity, group.corruptions));
   const double loses_less = drop(baseline, group) - drop(ours, group);
-  return "Against " + baseline.label + ": " + points(std::abs(accuracy)) +
+  return kAgainst + baseline.label + ": " + points(std::abs(accuracy)) +
          (accuracy >= 0 ? " more" : " fewer") + " correct at severity " +
          std::to_string(group.max_severity) + ", and a drop that is " +
          points(std::abs(loses_less)) + (loses_less >= 0 ? " smaller." : " larger.");
@@ -44,6 +46,19 @@ std::string under_tone(const Group& group) {
     line += (line.back() == ':' ? " " : "; ") + curve.label + " " + fixed(accuracy, 1) + " %";
   }
   return line + ".";
+}
+
+// One for each network, with the baselines that it is held against.
+std::vector<std::string> paragraphs(const std::vector<std::string>& lines) {
+  std::vector<std::string> all;
+  for (const std::string& line : lines) {
+    if (all.empty() || !line.starts_with(kAgainst)) {
+      all.push_back(line);
+    } else {
+      all.back() += " " + line;
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -121,12 +136,7 @@ std::vector<Block> summary(const results::Rows& rows) {
           Text{"These networks have no corruption in common, so there is no mean to compare."});
       continue;
     }
-    std::string text;
-    for (const std::string& line : verdict(group)) {
-      if (!text.empty()) text += ' ';
-      text += line;
-    }
-    if (!text.empty()) blocks.push_back(Text{text});
+    for (std::string& text : paragraphs(verdict(group))) blocks.push_back(Text{std::move(text)});
     blocks.push_back(summary_table(group));
   }
   return blocks;

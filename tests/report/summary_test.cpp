@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "qact/report/sections.h"
 #include "tests/report/evaluation_rows.h"
 
 namespace qact::report {
@@ -31,6 +32,32 @@ TEST(Summary, ComparesRunningStatisticsWithRunningOnes) {
   EXPECT_EQ(lines[4],
             "Against ReLU, running statistics: 5.0 points fewer correct at severity 1, and a drop "
             "that is 10.0 points smaller.");
+}
+
+// On every stream QAct is held against ReLU on the same stream, also with TENT; not against
+// another.
+TEST(Summary, ComparesOnTheSameStream) {
+  results::Rows rows = example_rows();
+  results::Row mixed = score_row("qact", "batch", "fog", 1, 0.6);
+  mixed["stream"] = "mixed";
+  rows.push_back(mixed);
+  results::Row tent = score_row("relu", "batch", "fog", 1, 0.7);
+  tent["adapt"] = "tent";
+  for (const char* corruption : {"fog", "snow"}) {
+    tent["corruption"] = corruption;
+    rows.push_back(tent);
+  }
+  const auto lines = verdict(groups(rows)[0]);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_TRUE(lines[1].starts_with("Against ReLU, running statistics: 25.0")) << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("Against ReLU, TENT, batch statistics: 0.0")) << lines[2];
+  EXPECT_TRUE(lines[3].starts_with("QAct, batch statistics, mixed corruptions: ")) << lines[3];
+  EXPECT_TRUE(lines[4].starts_with("Under random tone curves")) << lines[4];
+  int paragraphs = 0;
+  for (const Block& block : summary(rows)) {
+    if (const auto* text = std::get_if<Text>(&block)) paragraphs += text->text.starts_with("QAct");
+  }
+  EXPECT_EQ(paragraphs, 2);
 }
 
 }  // namespace
