@@ -1,8 +1,10 @@
 #include "qact/adapt/method.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include "qact/adapt/affine_parameters.h"
+#include "qact/nn/activation.h"
 #include "tests/adapt/tensor_images.h"
 #include "tests/base/message.h"
 
@@ -33,15 +35,28 @@ TEST(None, IsAForwardPass) {
 // Three hidden layers: a norm each, and with QAct a layer of two norms each.
 TEST(AffineParameters, AreThoseOfNormsAndQuantileActivations) {
   const auto count = [](const char* activation, const char* norm) {
-    const auto network = batch_network(activation, norm);
-    for (const torch::Tensor& each : affine_parameters(*network)) EXPECT_EQ(each.dim(), 1);
-    return affine_parameters(*network).size();
+    return affine_parameters(*batch_network(activation, norm)).size();
   };
   EXPECT_EQ(count("relu", "batch"), 3u * 2);
   EXPECT_EQ(count("relu", "group"), 3u * 2);
   EXPECT_EQ(count("prelu", "batch"), 3u * 2);  // not its slopes
   EXPECT_EQ(count("bn-relu", "batch"), 6u * 2);
   EXPECT_EQ(count("qact", "batch"), 3u * (2 + 4));
+}
+
+// A new norm must be among those that affine_parameters() knows.
+TEST(AffineParameters, HasThoseOfEveryActivation) {
+  for (const std::string& activation : nn::activation_names()) {
+    const auto network =
+        models::make("lenet", {.channels = 1, .image_size = 28, .activation = activation});
+    size_t expected = 0;
+    for (const auto& module : network->modules()) {
+      const bool other = module->as<torch::nn::Linear>() || module->as<torch::nn::Conv2d>() ||
+                         module->as<torch::nn::PReLU>();
+      if (!other) expected += module->parameters(/*recurse=*/false).size();
+    }
+    EXPECT_EQ(affine_parameters(*network).size(), expected) << activation;
+  }
 }
 
 }  // namespace
