@@ -5,9 +5,11 @@
 #include <map>
 #include <set>
 
+#include "qact/base/jobs.h"
 #include "qact/eval/image_stream.h"
 #include "qact/eval/jobs.h"
 #include "qact/results/evaluation.h"
+#include "qact/safetensors/torch/tensors.h"
 #include "tests/base/message.h"
 #include "tests/eval/quick_evaluation.h"
 
@@ -208,6 +210,35 @@ TEST(Streams, TentNeedsATrainedHead) {
             "[tent] expected a network whose logits were trained, with the loss cross-entropy, got "
             "triplet");
   EXPECT_EQ(message_of([&] { check_adaptation(model, "none"); }), kNothingThrown);
+}
+
+// As Ctrl-C does, by an exception in the middle of a stream.
+TEST(Streams, ThatAreInterruptedLeaveTheModelAsItWas) {
+  const train::Model model = trained_run().model();
+  const auto state = [&] {
+    std::vector<torch::Tensor> all;
+    for (const auto& [name, tensor] : safetensors::state_dict(*model.network)) {
+      all.push_back(tensor.detach().clone());
+    }
+    return all;
+  };
+  const std::vector<torch::Tensor> before = state();
+  InferenceOptions options;
+  options.mode = "batch";
+  options.adapt = "tent";
+  options.batch_size = 10;
+  int64_t images = 0;
+  bool changed = false;
+  const Advance interrupt = [&](int64_t more) {
+    const std::vector<torch::Tensor> now = state();
+    for (size_t i = 0; i < now.size(); ++i) changed |= !torch::equal(now[i], before[i]);
+    if ((images += more) > 20) throw base::Interrupted();
+  };
+  EXPECT_THROW(infer(model, trained_run().test_images(), options, {"head"}, interrupt),
+               base::Interrupted);
+  EXPECT_TRUE(changed);
+  const std::vector<torch::Tensor> after = state();
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(torch::equal(after[i], before[i])) << i;
 }
 
 TEST(Jobs, PairMethodsWithTheModesThatTheyWorkIn) {

@@ -118,6 +118,23 @@ TEST(Disambiguate, OfficialDatasetsDifferByTheirImages) {
   EXPECT_EQ(two[1].scores.size(), 3u);
 }
 
+// The rows of a mixture depend on the images of all its corruptions, and have another digest.
+TEST(Disambiguate, AMixtureIsNoOtherVersionOfItsCorruptions) {
+  Evaluation mixed = official("a", "fog", "2");
+  mixed.setting.stream = "mixed";
+  mixed.setting.mixture = "fog+snow";
+  Evaluation other = mixed;
+  other.setting.mixture = "fog+frost";
+  other.data_hash = "3";
+  const auto all = curves(scores(
+      {score_row(official("a", "fog", "1"), 0.5), score_row(mixed, 0.4), score_row(other, 0.3)}));
+  ASSERT_EQ(all.size(), 3u);
+  for (const Curve& curve : all) {
+    EXPECT_EQ(curve.setting.data_hash, "");
+    EXPECT_FALSE(curve.setting.official);
+  }
+}
+
 TEST(Disambiguate, OtherCorruptionsBelongToAllFrostTextures) {
   Evaluation procedural = example_evaluation("frost", 1), published = procedural;
   procedural.setting.frost = "procedural";
