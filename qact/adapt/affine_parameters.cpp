@@ -4,6 +4,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include "qact/nn/batch_norm.h"
+#include "qact/nn/instance_batch_norm.h"
 #include "qact/nn/quantile_activation.h"
 
 namespace qact::adapt {
@@ -11,7 +12,8 @@ namespace {
 
 bool has_affine_parameters(const torch::nn::Module& module) {
   return module.as<nn::QuantileActivation>() || module.as<nn::BatchNorm>() ||
-         module.as<torch::nn::GroupNorm>() || module.as<torch::nn::InstanceNorm2d>();
+         module.as<nn::InstanceBatchNorm>() || module.as<torch::nn::GroupNorm>() ||
+         module.as<torch::nn::InstanceNorm2d>();
 }
 
 }  // namespace
