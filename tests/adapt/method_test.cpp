@@ -47,8 +47,8 @@ TEST(AffineParameters, AreThoseOfNormsAndQuantileActivations) {
 // A new norm must be among those that affine_parameters() knows.
 TEST(AffineParameters, HasThoseOfEveryActivation) {
   for (const std::string& activation : nn::activation_names()) {
-    const auto network =
-        models::make("lenet", {.channels = 1, .image_size = 28, .activation = activation});
+    const auto network = models::make(
+        "lenet", {.channels = 1, .image_size = 28, .activation = activation, .placement = "split"});
     size_t expected = 0;
     for (const auto& module : network->modules()) {
       const bool other = module->as<torch::nn::Linear>() || module->as<torch::nn::Conv2d>() ||
