@@ -31,7 +31,8 @@ class Training {
     torch::manual_seed(2);
     const int64_t side = options.image_size;
     cached_ = {torch::randn({batch, options.channels, side, side}).to(device),
-               torch::randint(options.classes, {batch}).to(device)};
+               torch::randint(options.classes, {batch}).to(device),
+               {}};
     if (precision.channels_last) network_->use_channels_last();
     optimiser_ = std::make_unique<train::Optimiser>(train::TrainConfig(), *network_);
     if (!std::isfinite(step().item<double>())) {
