@@ -317,7 +317,7 @@ class Forward {
 }  // namespace
 
 void cpu::layer_forward_whole(const LayerForward& call, const Execution& execution) {
-  const TilePlan plan(call.shape, call.x, /*reread=*/1);
+  const TilePlan plan(call.shape, call.x, /*reread=*/true);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
       Forward<Real> forward(call, plan, execution);

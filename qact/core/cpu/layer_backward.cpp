@@ -120,7 +120,7 @@ class Backward {
 }  // namespace
 
 void cpu::layer_backward_whole(const LayerBackward& call, const Execution& execution) {
-  const TilePlan plan(call.shape, call.grad_y, /*reread=*/1);
+  const TilePlan plan(call.shape, call.grad_y, /*reread=*/true);
   with_real(call.grad_y.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
       Backward<Real> backward(call, plan, execution);

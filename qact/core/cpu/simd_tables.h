@@ -1,4 +1,4 @@
-// Lanes and tables: lookups, masks, sums across lanes, and lanes as bytes. Internal linkage, as in
+// Lanes and tables: lookups, masks, and sums across lanes. Internal linkage, as in
 // simd.h.
 #pragma once
 
@@ -163,25 +163,6 @@ inline Lanes<T, 16> all_last(const Lanes<T, 16>& v) {
 }
 
 inline float last_of(const Vec<float>& v) { return v.part[kParts - 1][16 / kParts - 1]; }
-
-template <class I>
-inline I load_bytes(const uint8_t* p) {
-#if defined(__AVX512F__)
-  if constexpr (I::kSize == 16) {
-    return {{(typename I::Part)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))}};
-  }
-#elif defined(__AVX2__)
-  if constexpr (I::kSize == 16) {
-    return each<I>([&](int half) {
-      return (typename I::Part)_mm256_cvtepu8_epi32(
-          _mm_loadl_epi64((const __m128i*)(p + 8 * half)));
-    });
-  }
-#endif
-  int32_t lanes[I::kSize];
-  for (int l = 0; l < I::kSize; ++l) lanes[l] = p[l];
-  return load<I>(lanes);
-}
 
 }  // namespace
 }  // namespace qact::core::cpu

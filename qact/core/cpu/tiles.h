@@ -22,9 +22,7 @@ namespace qact::core::cpu {
 struct TilePlan {
   static constexpr int64_t kGroup = 16;        // the most channels taken together
   static constexpr int64_t kRun = 256;         // values that make a long run
-  static constexpr int64_t kLongRun = 2048;    // where memory itself is read in every pass,
-  static constexpr int64_t kNearRun = 32;      // or packed tensors from the nearest cache,
-  static constexpr int64_t kLine = 16;         // runs of whole cache lines, shared by no others
+  static constexpr int64_t kLongRun = 2048;    // where memory itself is read in every pass
   static constexpr int64_t kValues = 65536;    // the most values of a group's tile
   static constexpr int64_t kCache = 1 << 20;   // bytes that stay near from pass to pass,
   static constexpr int64_t kNear = 1 << 18;    // so near that a copy pays by itself
@@ -40,21 +38,18 @@ struct TilePlan {
   bool keeps;      // a group is packed once for all passes
   int64_t blocks;  // of consecutive tiles
 
-  // `reread` tensors are read in more than one pass.
-  TilePlan(const Shape& s, const View& x, int64_t reread = 0) : shape(s) {
+  // `reread`: whether x is read in more than one pass.
+  TilePlan(const Shape& s, const View& x, bool reread = false) : shape(s) {
     const bool innermost =
         x.channel_stride == 1 && s.channels > 1 && (s.spatial == 1 || x.spatial_stride != 1);
-    const int64_t bytes = reread * s.context_size() * (x.dtype == DType::f64 ? 8 : 4);
+    const int64_t bytes = s.context_size() * (x.dtype == DType::f64 ? 8 : 4);
     const bool converted = x.dtype == DType::bf16 || x.dtype == DType::f16;
-    by_image =
-        !innermost && s.spatial >= kRun && (reread == 0 || bytes > (converted ? kCache : kNear));
+    by_image = !innermost && s.spatial >= kRun && (!reread || bytes > (converted ? kCache : kNear));
     const int64_t room = innermost ? kPacked : kCache;
-    keeps = reread > 0 && !by_image && bytes * (innermost ? kGroup : 1) <= room;
-    const bool near = keeps && reread > 1 && !converted && s.spatial % kLine == 0;
-    const bool far = reread > 0 && !keeps && !by_image;
-    const int64_t run = near ? kNearRun : far ? kLongRun : kRun;
-    const int64_t most = reread > 1 && !keeps ? 2 * kGroup : kGroup;  // gradients need no bins
-    group = innermost ? kGroup : std::clamp<int64_t>(run / s.spatial, 1, most);
+    keeps = reread && !by_image && bytes * (innermost ? kGroup : 1) <= room;
+    const bool far = reread && !keeps && !by_image;
+    const int64_t run = far ? kLongRun : kRun;
+    group = innermost ? kGroup : std::clamp<int64_t>(run / s.spatial, 1, kGroup);
     if (keeps) group = std::min(group, room / bytes);
     groups = (s.channels + group - 1) / group;
     if (!innermost) group = (s.channels + groups - 1) / groups;
@@ -64,7 +59,7 @@ struct TilePlan {
     if (s.spatial < length) length -= length % s.spatial;  // images in one piece
     tiles = ((whole + length - 1) / length) * (by_image ? s.batch : 1);
     static_assert(kPacked <= 4 * kGroup * kBlocks * kLongestStrip);  // what is shared is not kept
-    const bool shared = reread > 0 && groups == 1 && s.context_size() > kBlocks * kLongestStrip;
+    const bool shared = reread && groups == 1 && s.context_size() > kBlocks * kLongestStrip;
     blocks = shared ? kBlocks : 1;
   }
 
@@ -125,9 +120,6 @@ class Strips {
   // From strip to strip, where they are copies.
   int64_t pitch() const { return (plan_.length + 15) / 16 * 16 + 16; }
 
-  // Whether strips are copies, and whole channels where there is one tile.
-  bool packed() const { return !direct_; }
-
   // Calls write(to, runs) once for a whole group: `runs` says where its values belong.
   template <class Write>
   void store_runs(int64_t group, int64_t tile, const Write& write) {
@@ -148,15 +140,6 @@ class Strips {
     if (!worth_asking(group, tensors)) return Ahead::nothing(view_.data);
     return Ahead::runs(at(group, tile) + g * view_.channel_stride,
                        std::min(plan_.shape.spatial, plan_.length) * sizeof(Real),
-                       view_.batch_stride * sizeof(Real));
-  }
-
-  // The same of all channels' only tile.
-  Ahead ahead(int64_t group, int64_t tensors) const {
-    if (!worth_asking(group, tensors) || view_.channel_stride != plan_.shape.spatial) {
-      return Ahead::nothing(view_.data);
-    }
-    return Ahead::runs(at(group, 0), plan_.channels_of(group) * plan_.shape.spatial * sizeof(Real),
                        view_.batch_stride * sizeof(Real));
   }
 
