@@ -30,14 +30,40 @@ def edges(device: torch.device) -> Tensor:
     return torch.cat([-magnitudes.flip(0), torch.zeros(1), magnitudes]).to(device)
 
 
-def count(z: Tensor) -> Tensor:
+def bins(z: Tensor) -> Tensor:
     inner = edges(z.device)
     # A bin holds its lower edge; below 0 it is mirrored, and holds its upper one.
-    upward = torch.bucketize(z.float(), inner, right=True)
-    downward = torch.bucketize(z.float(), inner)
-    bins = torch.where(z >= 0, upward, downward).clamp(0, CONTEXT_BINS - 1)
+    upward = torch.bucketize(z, inner, right=True)
+    downward = torch.bucketize(z, inner)
+    return torch.where(z >= 0, upward, downward).clamp(0, CONTEXT_BINS - 1)
+
+
+def ties(z: Tensor) -> Tensor:
+    """Which values are ties among those of their sign."""
+    ascending = z.sort(1).values
+    equal = (torch.searchsorted(ascending, z, right=True)
+             - torch.searchsorted(ascending, z)).masked_fill_(z.isnan(), 0)
+    positive = z >= 0
+    of_their_sign = torch.where(positive, positive.sum(1, keepdim=True),
+                                (z < 0).sum(1, keepdim=True))
+    return (equal >= 8) & (64 * equal >= of_their_sign)
+
+
+def tie_bins(z: Tensor) -> Tensor:
+    """One and a half bins below z, and at least one, without a change of sign."""
+    own, bits, down = bins(z), z.view(torch.int32), 3 << 19
+    magnitude = bits & 0x7fffffff
+    moved = torch.where(z < 0, magnitude + down, (magnitude - down).clamp_min(0))
+    below = bins((moved | (bits - magnitude)).view(torch.float32))
+    stays = (own == 0) | (own == CONTEXT_BINS // 2) | ~z.isfinite()
+    return torch.where(stays, own, torch.minimum(below, own - 1))
+
+
+def count(z: Tensor) -> Tensor:
+    narrow = z.float()
+    where = torch.where(ties(z), tie_bins(narrow), bins(narrow))
     counts = torch.zeros(len(z), CONTEXT_BINS, dtype=torch.int64, device=z.device)
-    return counts.scatter_add_(1, bins, (~z.isnan()).to(torch.int64) * _UNIT)
+    return counts.scatter_add_(1, where, (~z.isnan()).to(torch.int64) * _UNIT)
 
 
 def context_build(x, scale, shift):

@@ -5,6 +5,10 @@
 // below and one above, for either sign; 0 is an edge. Counts are fixed point, in units
 // of 2^-16 values, so that blending and decay are integer arithmetic too. A channel
 // takes 2 KiB. NaN is never counted.
+//
+// A bin's values count as spread evenly over it, which is wrong for ties, such as a constant
+// background: all of them have the level above the last of them, wherever they lie in their bin.
+// So a tie that is worth a level or so is counted below its own bin.
 #pragma once
 
 #include <bit>
@@ -52,6 +56,25 @@ QACT_HD inline int context_bin(float z) {
   const int magnitude = j < 0 ? 0 : (j > kHalf - 1 ? kHalf - 1 : j);
   return z >= 0 && !(QACT_MUTANT("context_bin_zero") && z == 0) ? kHalf + magnitude
                                                                 : kHalf - 1 - magnitude;
+}
+
+// Whether `count` equal values are a tie among as many values of their sign.
+QACT_HD inline bool context_is_tie(int64_t count, int64_t of_their_sign) {
+  return count >= 8 && 64 * count >= of_their_sign && !QACT_MUTANT("context_ties_missed");
+}
+
+// The bin that a tie at z is counted in: one and a half bins below z, and at least one, without a
+// change of sign. The half is for batches whose statistics, and so z, are a little off.
+QACT_HD inline int context_tie_bin(float z) {
+  constexpr int kHalf = kContextBins / 2;
+  constexpr uint32_t kDown = 3u << 19, kInfinity = 0x7f800000;
+  const int own = context_bin(z);
+  const uint32_t bits = std::bit_cast<uint32_t>(z), magnitude = bits & 0x7fffffff;
+  if (own == 0 || own == kHalf || magnitude >= kInfinity) return own;
+  const uint32_t moved =
+      z < 0 ? magnitude + kDown : magnitude - (magnitude < kDown ? magnitude : kDown);
+  const int below = context_bin(std::bit_cast<float>((bits & 0x80000000) | moved));
+  return below < own ? below : own - 1;
 }
 
 // a + b, exactly. Throws std::overflow_error past 2^47 values.

@@ -137,6 +137,35 @@ TEST(Layer, KeepsTheContextOfItsNormalisedInput) {
   }
 }
 
+// Three quarters of the values are one, others lie around it: by counting, by bins, by sorting.
+TEST(Layer, KeepsAContextThatRanksATieAsTheLayerDid) {
+  for (const int64_t n : {200, 4000, 40000}) {
+    for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::exact}) {
+      for (const double background : {-0.6, 0.0, 0.31}) {
+        Tensor x({n, 2, 1}), grad_y = filled({n, 2, 1}, Distribution::normal, 94);
+        std::vector<double> values = draw(Distribution::normal, n, 95);
+        for (int64_t i = 0; i < n; ++i) values[i] = i % 4 ? background : values[i];
+        for (const int64_t c : {0, 1}) x.set(c, values);
+        const Affines affines(2);
+        const LayerRun run(x, grad_y, affines, with(algorithm), threads(1));
+        for (int64_t c = 0; c < 2; ++c) {
+          const auto p = affines.of(c);
+          const auto oracle = reference::layer(x.get(c), p);
+          const int64_t* found = run.context.data() + c * kContextBins;
+          EXPECT_EQ(std::accumulate(found, found + kContextBins, int64_t{0}), n * kContextUnit);
+          std::vector<double> q(100);
+          context_quantiles(ConstContextRow(found, kContextBins), {}, q.data());
+          const double z =
+              p.weight_in * (x.get(c)[1] - oracle.mean_in) / std::sqrt(oracle.var_in + p.eps) +
+              p.bias_in;
+          const auto level = std::upper_bound(q.begin(), q.end(), z) - q.begin();
+          EXPECT_NEAR(level, run.levels_of(c)[1], 2) << n << ", " << background << ", " << c;
+        }
+      }
+    }
+  }
+}
+
 TEST(Layer, GivesNanForAChannelThatHoldsOneAndSparesTheOthers) {
   const Shape shape{40, 3, 16};
   for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {

@@ -48,6 +48,26 @@ struct Composed {
   torch::Tensor forward(const torch::Tensor& x) { return out(ops::quantile_activation(in(x))); }
 };
 
+// Strokes on a constant background: in every mode it has the level that it had in training.
+TEST(QuantileActivation, RanksAConstantBackgroundAlikeInEveryMode) {
+  torch::manual_seed(4);
+  const auto images = [] {
+    const torch::Tensor noise = torch::randn({64, 3, 12, 12});
+    return torch::where(torch::rand({64, 1, 12, 12}) < 0.25, 1 + noise, torch::full({}, -0.3));
+  };
+  for (const bool norms : {true, false}) {
+    QuantileActivation layer(QuantileActivationOptions(3).norm_in(norms).norm_out(norms));
+    for (int i = 0; i < 60; ++i) layer->forward(images());
+    const torch::Tensor x = images(), trained = layer->forward(x);
+    layer->eval();
+    for (const ContextMode mode : {ContextMode::tracked, ContextMode::prior, ContextMode::stream}) {
+      layer->options.context_mode(mode);
+      const torch::Tensor off = (layer->forward(x) - trained).abs();
+      EXPECT_LT(off.mean().item<double>(), 0.05) << norms << static_cast<int>(mode);
+    }
+  }
+}
+
 TEST(QuantileActivation, FusedIsBatchNormAroundThePlainOperator) {
   torch::manual_seed(1);
   QuantileActivation fused(4);

@@ -90,6 +90,14 @@ def test_contexts_on_their_edges():
     assert torch.equal(_fallback.context_build(x, None, None), ops.context_build(x, None, None))
 
 
+def test_contexts_of_ties():
+    edges = _fallback_contexts.edges(torch.device("cpu"))
+    values = torch.cat([edges, edges * 1.04, torch.tensor([0.0, -0.0, torch.inf, -torch.inf])])
+    for few in values.split(11):
+        x = torch.cat([few.repeat(8), torch.randn(300), torch.tensor([torch.nan] * 9)])[:, None]
+        assert torch.equal(_fallback.context_build(x, None, None), ops.context_build(x, None, None))
+
+
 @pytest.mark.parametrize("momentum,prior", [(0.1, None), (None, None), (None, 4.0)])
 def test_blends(momentum, prior):
     a, b = qact.functional.context_build(torch.randn(2, 50, 3)[0]), qact.functional.context_build(

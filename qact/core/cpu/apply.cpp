@@ -4,7 +4,6 @@
 #include <limits>
 #include <vector>
 
-#include "qact/core/context.h"
 #include "qact/core/cpu/channels.h"
 #include "qact/core/density.h"
 #include "qact/core/mutant.h"
@@ -41,11 +40,6 @@ Real unquantised(Real z, int32_t level, const std::vector<Real>& q, int levels) 
         (static_cast<double>(z) - q[level - 1]) / (static_cast<double>(q[level]) - q[level - 1]);
   }
   return static_cast<Real>((level + share) / (levels + 1));
-}
-
-template <class Real>
-Affine<Real> affine_of(const ChannelVector& scale, const ChannelVector& shift, int64_t c) {
-  return {Real{0}, static_cast<Real>(scale.at(c, 1.0)), static_cast<Real>(shift.at(c, 0.0))};
 }
 
 // A channel's quantiles, and what its levels become.
@@ -181,30 +175,6 @@ void quantile_apply_backward(const QuantileApplyBackward& call, const Execution&
           grad_x(call.grad_x, plan, table);
       for (int64_t group = begin; group < end; ++group) {
         apply_backward_group(call, plan, table, grad_y, x, grad_x, group);
-      }
-    });
-  });
-}
-
-void context_build(const ContextBuild& call, const Execution& execution) {
-  const TilePlan plan(call.shape, call.x);
-  with_real(call.x.dtype, [&]<class Real>(Real) {
-    for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
-      const TensorKernels<Real>& table = tensor_kernels<Real>(execution.simd);
-      Strips<Real> x(call.x, plan, table);
-      std::vector<Real> z(plan.length + kLanes<Real>);
-      for (int64_t group = begin; group < end; ++group) {
-        const int64_t first = plan.first_channel(group);
-        std::fill_n(call.context + first * kContextBins, plan.channels_of(group) * kContextBins,
-                    int64_t{0});
-        for_each_tile(plan, group, [&](int64_t tile, int64_t size, int64_t g) {
-          table.affine(x.load(group, tile, g), size,
-                       affine_of<Real>(call.scale, call.shift, first + g), z.data());
-          int64_t* row = call.context + (first + g) * kContextBins;
-          for (int64_t i = QACT_MUTANT("context_build_first"); i < size; ++i) {
-            if (!std::isnan(z[i])) row[context_bin(static_cast<float>(z[i]))] += kContextUnit;
-          }
-        });
       }
     });
   });

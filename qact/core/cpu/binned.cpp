@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "qact/core/context.h"
 #include "qact/core/mutant.h"
@@ -158,8 +159,11 @@ void BinnedChannel<Real>::write_context(const TableKernels& tables, int64_t* con
     for (int b = 0; b < kContextBins; ++b) out[b] = context_edge(b + 1);
     return out;
   }();
+  const std::span<const Tie> ties = has_heavy_ ? heavy_.ties() : std::span<const Tie>{};
+  for (const Tie& tie : ties) bins.remove(tie.bin, tie.count);
   cumulative_.at(tables, bins, upper_edges.data(), kContextBins);
   tables.context_counts(cumulative_.whole.data(), cumulative_.part.data(), context);
+  for (const Tie& tie : ties) context[context_tie_bin(tie.z)] += tie.count * kContextUnit;
 }
 
 template class BinnedChannel<float>;

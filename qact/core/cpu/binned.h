@@ -54,7 +54,7 @@ class BinnedChannel {
   void fill_table(const TableKernels& tables, const Quantile& quantile, double weight, double bias,
                   const CodeCounts& counts, CodeTable& table);
 
-  // Writes the channel's kept context.
+  // Writes the channel's context, ties apart. The last use of the histogram, which loses them.
   void write_context(const TableKernels& tables, int64_t* context);
 
  private:

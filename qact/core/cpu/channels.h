@@ -33,6 +33,12 @@ void for_each_group(const TilePlan& plan, const Execution& execution, const Body
   execution.run(plan.groups, std::max<int64_t>(1, kValuesPerThread / values), body);
 }
 
+// z = scale * x + shift of a channel.
+template <class Real>
+Affine<Real> affine_of(const ChannelVector& scale, const ChannelVector& shift, int64_t c) {
+  return {Real{0}, static_cast<Real>(scale.at(c, 1.0)), static_cast<Real>(shift.at(c, 0.0))};
+}
+
 // Some channels of a group.
 struct ChannelRange {
   int64_t begin, end;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "qact/core/context.h"
 #include "qact/core/mutant.h"
 #include "qact/core/sort.h"
 
@@ -18,6 +19,7 @@ int HeavyBins<Real>::Work::level(int32_t bin, Real t, int64_t rank_in_bin) const
 template <class Real>
 const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, int32_t* levels) {
   exceptions_.clear();
+  ties_.clear();
   rank_each(work, levels);
   for (const Flagged& value : flagged_) {
     const HeavyBin& heavy = heavy_[value.heavy];
@@ -93,10 +95,17 @@ template <class Real>
 int32_t HeavyBins<Real>::rank(const Work& work, HeavyBin& heavy, Real* others) {
   sort_values(others, heavy.others, scratch_);
   heavy.thresholds_begin = static_cast<int32_t>(thresholds_.size());
+  const Histogram<Real>& bins = work.bins;
+  const int64_t of_its_sign =
+      heavy.bin < bins.plan.split ? bins.negatives : bins.total() - bins.negatives;
   int64_t upto = 0;
   const auto pass = [&](Real t, int64_t count) {
     const bool first = upto == 0;
     upto += count;
+    if (context_is_tie(count, of_its_sign)) {
+      ties_.push_back(
+          {heavy.bin, static_cast<int32_t>(count), static_cast<float>(bins.plan.z_of_t(t))});
+    }
     const int32_t level = work.level(heavy.bin, t, upto);
     if (first) heavy.base = level;
     thresholds_.resize(heavy.thresholds_begin + level - heavy.base, t);

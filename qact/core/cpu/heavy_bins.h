@@ -18,6 +18,13 @@ struct Exception {
   int32_t level;
 };
 
+// Equal values that a running context must know of: context_is_tie.
+struct Tie {
+  int32_t bin;
+  int32_t count;
+  float z;
+};
+
 template <class Real>
 class HeavyBins {
  public:
@@ -38,6 +45,8 @@ class HeavyBins {
   // Corrects the levels by bin and returns the values whose levels they still do not tell,
   // in order of position.
   const std::vector<Exception>& settle(const Work& work, int32_t* levels);
+  // Those found by settle.
+  const std::vector<Tie>& ties() const { return ties_; }
 
  private:
   // Its values are told apart by thresholds on t.
@@ -65,6 +74,7 @@ class HeavyBins {
   std::vector<Flagged> flagged_;
   int64_t collected_ = 0;  // values of the strips so far
   std::vector<Exception> exceptions_;
+  std::vector<Tie> ties_;
   std::vector<uint8_t> scratch_;
 };
 

@@ -30,6 +30,15 @@ void Histogram<Real>::finish(const TableKernels& tables) {
   before[plan.bins + 1] = total_;
 }
 
+template <class Real>
+void Histogram<Real>::remove(int32_t bin, int32_t values) {
+  count[bin] -= values;
+  for (int32_t b = bin + 1 + QACT_MUTANT("histogram_remove"); b < plan.bins + 2; ++b) {
+    before[b] -= values;
+  }
+  total_ -= values;
+}
+
 void CumulativeCounts::resize(int32_t n) {
   whole.resize(padded(n));
   part.resize(padded(n));

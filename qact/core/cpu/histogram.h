@@ -27,6 +27,8 @@ struct Histogram {
   // The strips that another histogram of the same plan was given.
   void add(const TableKernels& tables, const Histogram& other);
   void finish(const TableKernels& tables);
+  // Of one bin.
+  void remove(int32_t bin, int32_t values);
 
   // The bins of a strip's values: in `room`, unless it is the only strip, as they were counted.
   const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t n,

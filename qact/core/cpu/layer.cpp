@@ -7,11 +7,13 @@
 
 #include "qact/core/codes.h"
 #include "qact/core/context.h"
+#include "qact/core/context_ties.h"
 #include "qact/core/cpu/channels.h"
 #include "qact/core/cpu/scope.h"
 #include "qact/core/exact.h"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
+#include "qact/core/sort.h"
 
 namespace qact::core {
 namespace {
@@ -267,9 +269,14 @@ class Forward {
     if (channel_of(g).how == How::binned) return bins_of(g).write_context(tables_, row);
     std::fill(row, row + kContextBins, 0);
     if (channel_of(g).how == How::not_finite) return;
-    for (const Real z : channel_of(g).context.values) {
+    z_ = channel_of(g).context.values;
+    sort_values(z_.data(), static_cast<int64_t>(z_.size()), scratch_);
+    int64_t signs[2] = {};
+    for (const Real z : z_) {
       row[context_bin(static_cast<float>(z))] += kContextUnit;
+      ++signs[z >= 0];
     }
+    move_ties<Real>(z_, signs, row);
   }
 
   uint8_t* code(int64_t group, int64_t g, int64_t tile) const {
@@ -312,6 +319,7 @@ class Forward {
   DensityGrid grid_;
   std::vector<Real> z_, edges_;
   std::vector<int32_t> cell_;
+  std::vector<uint8_t> scratch_;
 };
 
 }  // namespace
