@@ -50,13 +50,10 @@ def ties(z: Tensor) -> Tensor:
 
 
 def tie_bins(z: Tensor) -> Tensor:
-    """One and a half bins below z, and at least one, without a change of sign."""
-    own, bits, down = bins(z), z.view(torch.int32), 3 << 19
-    magnitude = bits & 0x7fffffff
-    moved = torch.where(z < 0, magnitude + down, (magnitude - down).clamp_min(0))
-    below = bins((moved | (bits - magnitude)).view(torch.float32))
-    stays = (own == 0) | (own == CONTEXT_BINS // 2) | ~z.isfinite()
-    return torch.where(stays, own, torch.minimum(below, own - 1))
+    """The first that ends 1/32 or more below z, and 1/32 of |z|, without a change of sign."""
+    below = bins(z - z.abs().clamp_min(1) / 32) - 1
+    below = torch.maximum(below, torch.where(z < 0, 0, CONTEXT_BINS // 2))
+    return torch.where(z.isfinite(), below, bins(z))
 
 
 def count(z: Tensor) -> Tensor:

@@ -63,18 +63,14 @@ QACT_HD inline bool context_is_tie(int64_t count, int64_t of_their_sign) {
   return count >= 8 && 64 * count >= of_their_sign && !QACT_MUTANT("context_ties_missed");
 }
 
-// The bin that a tie at z is counted in: one and a half bins below z, and at least one, without a
-// change of sign. The half is for batches whose statistics, and so z, are a little off.
+// The bin that a tie at z is counted in: the first that ends 1/32 or more below z, and 1/32 of |z|,
+// without a change of sign. So much z may move from batch to batch, since statistics do.
 QACT_HD inline int context_tie_bin(float z) {
-  constexpr int kHalf = kContextBins / 2;
-  constexpr uint32_t kDown = 3u << 19, kInfinity = 0x7f800000;
-  const int own = context_bin(z);
-  const uint32_t bits = std::bit_cast<uint32_t>(z), magnitude = bits & 0x7fffffff;
-  if (own == 0 || own == kHalf || magnitude >= kInfinity) return own;
-  const uint32_t moved =
-      z < 0 ? magnitude + kDown : magnitude - (magnitude < kDown ? magnitude : kDown);
-  const int below = context_bin(std::bit_cast<float>((bits & 0x80000000) | moved));
-  return below < own ? below : own - 1;
+  const float magnitude = z < 0 ? -z : z;
+  if (magnitude > std::numeric_limits<float>::max()) return context_bin(z);
+  const float lower = z - ((magnitude > 1 ? magnitude : 1.0f) / 32);
+  const int first = z < 0 ? 0 : kContextBins / 2, below = context_bin(lower) - 1;
+  return below < first ? first : below;
 }
 
 // a + b, exactly. Throws std::overflow_error past 2^47 values.
@@ -92,7 +88,7 @@ void context_blend(ConstContextRow a, double a_values, ConstContextRow b, double
 void context_standard_normal(ContextRow row);
 
 // q_1..q_levels of the weighted context, values spread evenly over each bin, and c over the
-// gap below it.
+// gap below it. The first bin from 0 on counts as 0.
 void context_quantiles(ConstContextRow row, const Quantile& quantile, double* quantiles);
 
 // The contexts of a layer, as one value.

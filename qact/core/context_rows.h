@@ -115,6 +115,8 @@ QACT_HD inline void context_row_quantiles(const int64_t* row, const Quantile& qu
       double low = context_edge(b), high = context_edge(b + 1);
       if (!std::isfinite(low)) low = 2 * high;
       if (!std::isfinite(high)) high = 2 * low;
+      if (b == kHalf)
+        high = low;  // for ties just above 0, which no lower bin of their sign can hold
       if (!placed && 0.5 * (low + high) > bound) {
         spread(std::fmin(last, bound), bound, unit * kContextUnit);
         placed = true;

@@ -96,11 +96,13 @@ TEST(Context, CountsATieBelowItsBin) {
         continue;
       }
       EXPECT_LT(tie, own) << z;
-      EXPECT_GE(tie, own - 2) << z;
       EXPECT_EQ(tie >= kContextBins / 2, z >= 0) << z;
-      if (std::abs(z) < 0x1.0p-7f || std::abs(z) > 200) continue;
       // Where the value comes out a little lower, it is still above the whole tie.
-      EXPECT_LE(context_edge(tie + 1), z - 0.03f * std::abs(z)) << z;
+      const float lower = z - std::max(std::abs(z), 1.0f) / 33;
+      if (z < 200 && lower > (z < 0 ? -200 : 0x1.0p-8f)) {
+        EXPECT_LE(context_edge(tie + 1), lower) << z;
+        EXPECT_GE(context_edge(tie + 1), lower - 0.15f * std::abs(lower) - 0.002f) << z;
+      }
     }
   }
   EXPECT_EQ(context_tie_bin(0.0f), context_bin(0.0f));
@@ -112,7 +114,7 @@ TEST(Context, CountsATieBelowItsBin) {
 // A constant background, a little off its place in training: it has the level above all of itself,
 // as it had in the batch.
 TEST(Context, RanksATieAboveItself) {
-  for (const double background : {-1.7, -0.42, -0.01, 0.03, 0.9}) {
+  for (const double background : {-1.7, -0.42, -0.012, 0.0, 0.001, 0.1, 0.9}) {
     auto values = draw(Distribution::normal, 3000, 7);
     for (int i = 0; i < 9000; ++i) values.push_back(background);
     const Context context = of_values(values);
@@ -123,8 +125,9 @@ TEST(Context, RanksATieAboveItself) {
     const auto level = [](const std::vector<double>& at, double z) {
       return std::upper_bound(at.begin(), at.end(), z) - at.begin();
     };
-    for (const double off : {-0.03, 0.0, 0.03}) {
-      EXPECT_NEAR(level(q, background * (1 + off)), level(exact, background), 2)
+    for (const double off : {-0.02, 0.0, 0.01}) {
+      if ((background < 0) != (background + off < 0)) continue;
+      EXPECT_NEAR(level(q, background + off), level(exact, background), 2)
           << background << " " << off;
     }
   }
@@ -254,7 +257,7 @@ TEST(Context, HasQuantilesNearTheOracle) {
     context_quantiles(context.row(0), {}, q.data());
     EXPECT_TRUE(std::is_sorted(q.begin(), q.end()));
     // Within a bin, an eighth of an octave, of the true quantile or of its neighbours: in a
-    // gap between values, interpolation is all there is. Ties lie up to two bins lower.
+    // gap between values, interpolation is all there is. Ties lie lower.
     const auto expected = reference::quantiles(reference::Neuron(values, {}), 100);
     const auto bin = [&](int j) {
       return context_bin(static_cast<float>(expected[std::clamp(j, 0, 99)]));
