@@ -79,15 +79,6 @@ inline void prepare(const char* what, const void* kernel, dim3 grid, size_t shar
   set_device_mutant();
 }
 
-// Starts a kernel whose dynamic shared memory may exceed the default limit.
-template <class Kernel, class... Arguments>
-void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
-            cudaStream_t stream, const Arguments&... arguments) {
-  prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
-  kernel<<<grid, threads, shared, stream>>>(arguments...);
-  check(cudaGetLastError(), what);
-}
-
 template <class = void>  // since it stands in a header
 __global__ void probe() {}
 
@@ -109,20 +100,26 @@ inline bool runs_sm90(const char* what) {
   return answer == kYes;
 }
 
-// Starts a kernel in a way that an attribute tells, if `use`.
+// Starts a kernel, whose dynamic shared memory may exceed the default limit, in a way that an
+// attribute tells, if there is one.
 template <class Kernel, class... Arguments>
-void launch_with(cudaLaunchAttribute attribute, bool use, const char* what, Kernel kernel,
-                 dim3 grid, int threads, size_t shared, cudaStream_t stream,
-                 const Arguments&... arguments) {
+void launch_with(cudaLaunchAttribute* attribute, const char* what, Kernel kernel, dim3 grid,
+                 int threads, size_t shared, cudaStream_t stream, const Arguments&... arguments) {
   prepare(what, reinterpret_cast<const void*>(kernel), grid, shared);
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared;
   config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = use;
+  config.attrs = attribute;
+  config.numAttrs = attribute != nullptr;
   check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
+}
+
+template <class Kernel, class... Arguments>
+void launch(const char* what, Kernel kernel, dim3 grid, int threads, size_t shared,
+            cudaStream_t stream, const Arguments&... arguments) {
+  launch_with(nullptr, what, kernel, grid, threads, shared, stream, arguments...);
 }
 
 // Starts a kernel that calls wait_for_previous(), after one of the same call that calls
@@ -133,7 +130,8 @@ void launch_next(const char* what, Kernel kernel, dim3 grid, int threads, size_t
   cudaLaunchAttribute early;
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
-  launch_with(early, runs_sm90(what), what, kernel, grid, threads, shared, stream, arguments...);
+  launch_with(runs_sm90(what) ? &early : nullptr, what, kernel, grid, threads, shared, stream,
+              arguments...);
 }
 
 // Starts a kernel whose blocks form clusters of so many; 1: none.
@@ -144,8 +142,8 @@ void launch_clusters(const char* what, Kernel kernel, unsigned clusters, int blo
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {size, 1, 1};
-  launch_with(cluster, blocks > 1, what, kernel, dim3(clusters * size), threads, shared, stream,
-              arguments...);
+  launch_with(blocks > 1 ? &cluster : nullptr, what, kernel, dim3(clusters * size), threads, shared,
+              stream, arguments...);
 }
 
 enum class Order { rows, columns, neither };
