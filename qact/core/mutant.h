@@ -48,7 +48,7 @@ static const bool device_mutant_listed = qact::core::list_device_mutant([]() -> 
   return error ? error : cudaDeviceSynchronize();
 });
 #endif
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDACC__) && defined(__CUDA_ARCH__)
 #define QACT_MUTANT(name) (device_mutant == QACT_MUTANT_ID(name))
 #else
 #define QACT_MUTANT(name) \

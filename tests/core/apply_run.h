@@ -35,7 +35,6 @@ struct ApplyRun {
     context.resize(channels * kContextBins);
     quantiles.resize(channels * levels);
     grad_affine.resize(channels * 4);
-    const auto vector = [](const std::vector<double>& v) { return ChannelVector{v.data(), true}; };
     context_build({x.shape(), x.view(), vector(scale), vector(shift), context.data()}, execution);
     Quantile quantile;
     quantile.levels = levels;
@@ -43,37 +42,54 @@ struct ApplyRun {
       context_quantiles(ConstContextRow(context.data() + c * kContextBins, kContextBins), quantile,
                         quantiles.data() + c * levels);
     }
-    QuantileApply apply;
-    apply.levels = levels;
-    apply.shape = x.shape();
-    apply.x = x.view();
-    apply.y = y.view();
-    apply.scale = vector(scale);
-    apply.shift = vector(shift);
-    apply.out_scale = vector(out_scale);
-    apply.out_shift = vector(out_shift);
-    apply.quantiles = quantiles.data();
-    quantile_apply(apply, execution);
-    apply.quantised = false;
-    apply.y = rank.view();
-    apply.out_scale = apply.out_shift = {};
-    quantile_apply(apply, execution);
-    QuantileApplyBackward backward;
-    backward.levels = levels;
-    backward.bandwidth = kBandwidth;
-    backward.shape = x.shape();
-    backward.grad_y = grad_y.view();
-    backward.x = x.view();
-    backward.grad_x = grad_x.view();
-    backward.scale = vector(scale);
-    backward.shift = vector(shift);
-    backward.out_scale = vector(out_scale);
-    backward.quantiles = quantiles.data();
-    backward.grad_affine = grad_affine.data();
-    quantile_apply_backward(backward, execution);
+    quantile_apply(quantised(x), execution);
+    quantile_apply(unquantised(x), execution);
+    quantile_apply_backward(gradient(x, grad_y), execution);
+  }
+
+  QuantileApply quantised(Tensor& x) {
+    QuantileApply call;
+    call.levels = levels_of(x);
+    call.shape = x.shape();
+    call.x = x.view();
+    call.y = y.view();
+    call.scale = vector(scale);
+    call.shift = vector(shift);
+    call.out_scale = vector(out_scale);
+    call.out_shift = vector(out_shift);
+    call.quantiles = quantiles.data();
+    return call;
+  }
+  QuantileApply unquantised(Tensor& x) {
+    QuantileApply call = quantised(x);
+    call.quantised = false;
+    call.y = rank.view();
+    call.out_scale = call.out_shift = {};
+    return call;
+  }
+  QuantileApplyBackward gradient(Tensor& x, Tensor& grad_y) {
+    QuantileApplyBackward call;
+    call.levels = levels_of(x);
+    call.bandwidth = kBandwidth;
+    call.shape = x.shape();
+    call.grad_y = grad_y.view();
+    call.x = x.view();
+    call.grad_x = grad_x.view();
+    call.scale = vector(scale);
+    call.shift = vector(shift);
+    call.out_scale = vector(out_scale);
+    call.quantiles = quantiles.data();
+    call.grad_affine = grad_affine.data();
+    return call;
   }
 
   bool operator==(const ApplyRun& other) const = default;
+
+ private:
+  static ChannelVector vector(const std::vector<double>& v) { return {v.data(), true}; }
+  int levels_of(const Tensor& x) const {
+    return static_cast<int>(static_cast<int64_t>(quantiles.size()) / x.shape().channels);
+  }
 };
 
 }  // namespace qact::core::testing

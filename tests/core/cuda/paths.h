@@ -1,0 +1,48 @@
+// The paths through the fused layer's kernels, by the shapes that take them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/core/cuda/layer_run.h"
+
+namespace qact::core::testing {
+
+// Named by its launches in both directions: `%` stands for the type of the values.
+struct Path {
+  const char* name;
+  Shape shape;
+  Layout layout;
+  std::vector<std::string> forward, backward;
+  Quantile quantile = {};
+  int64_t beside = 0;  // channels of a wider tensor on either side
+};
+
+// All but the one that needs very long channels.
+std::vector<Path> paths(DType dtype);
+Path transposed_tables();
+// One of each kind, of at least so many channels.
+std::vector<Path> short_list(DType dtype, int64_t channels);
+
+// What a path is run on; values(n, c) are those of channel c.
+struct Given {
+  Tensor x, grad_y;
+  Affines affines;
+  int64_t channels;
+
+  using Values = std::function<std::vector<double>(int64_t n, int64_t c)>;
+  Given(const Path& path, DType dtype, const Values& values);
+};
+
+// That the launches of a run so far were the path's.
+void expect_path(const Path& path, DType dtype, const std::vector<emulator::Launch>& launches);
+
+// Levels and norms of some channels, and the gradients of some.
+void expect_oracle(const Path& path, DType dtype, Given& given,
+                   const std::vector<int64_t>& channels, const std::vector<int64_t>& gradients);
+
+// In all schedules.
+void expect_same_bits(const Path& path, Given& given);
+
+}  // namespace qact::core::testing
