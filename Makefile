@@ -87,11 +87,11 @@ sanitized: setup
 	@test -f $(SANITIZED)/build.ninja || cmake -G Ninja -S . -B $(SANITIZED) \
 	  -DQACT_PYTHON=$(PYTHON) -DQACT_TORCH=OFF -DQACT_SANITIZE=ON
 
-# The kernels of the CPU first; then, with a GPU, those of CUDA and what both share.
+# Those of CUDA run emulated; mutants-cuda runs them, and what both devices share, on a GPU.
 mutants: setup
 	@test -f $(MUTANTS)/build.ninja || cmake -G Ninja -S . -B $(MUTANTS) \
 	  -DQACT_PYTHON=$(PYTHON) -DQACT_CUDA=OFF -DQACT_BENCH=OFF -DQACT_MUTANTS=ON
-	@cmake --build $(MUTANTS) --target core_tests torch_mutants
+	@cmake --build $(MUTANTS) --target core_tests core_cuda_tests torch_mutants
 	@scripts/mutants $(MUTANTS)
 
 mutants-cuda: setup

@@ -2,6 +2,7 @@
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/passes.cuh"
 #include "qact/core/cuda/small_launch.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 namespace {
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(256)
       f = v;
     } else if (!isinf(v)) {
       f = at(v - at.centre, nodes + static_cast<int64_t>(channel) * kMostNodes) *
-          static_cast<float>(stats[channel].density_unit);
+          static_cast<float>(QACT_MUTANT("cuda_plain_unit") ? 1 : stats[channel].density_unit);
     }
     density.at(channel, i) = from_float<T>(f);
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qact/core/cuda/backward.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kGradThreads, 4)
   const Columns column(blockIdx.x);
   const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
   wait_for_previous();
-  __syncthreads();
+  if (!QACT_MUTANT("cuda_grad_columns_sync")) __syncthreads();
   GradMap map[kSize];
 #pragma unroll
   for (int i = 0; i < kSize; ++i) {

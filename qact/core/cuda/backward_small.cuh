@@ -5,6 +5,7 @@
 #include "qact/core/cuda/backward.cuh"
 #include "qact/core/cuda/cluster.cuh"
 #include "qact/core/cuda/share.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -50,7 +51,7 @@ __device__ inline void solve_gradient(const GradSolve& solve, uint32_t first, Sp
       for (int k = 0; k < kBlocks; ++k) total += space.parts[k][threadIdx.x];
       space.totals[threadIdx.x] = total;
     }
-    __syncwarp();
+    if (!QACT_MUTANT("cuda_grad_small_syncwarp")) __syncwarp();
     if (threadIdx.x < kGroup) {
       const auto totals = GradSums::from(space.totals + threadIdx.x * ThreadSums::kCount);
       space.map[threadIdx.x] =

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "qact/core/cuda/forward_columns.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -46,7 +47,7 @@ struct TurnedBins {
     const float t = __fmul_rn(__fsub_rn(x, origin), scale);
     const uint32_t bits = __float_as_uint(__fadd_rd(t, offset));
     atomicAdd(reinterpret_cast<uint32_t*>(tables + ((bits & mask) | at)),
-              bits & kBytes ? 1u << 16 : 1u);
+              bits & kBytes && !QACT_MUTANT("cuda_turned_upper") ? 1u << 16 : 1u);
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qact/core/cuda/small_call.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -90,7 +91,9 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   const uint32_t negatives = static_cast<uint32_t>(merge_block(count, sums_shared).negatives);
   const LevelRule rule(quantile, negatives, plan.values - negatives);
   uint32_t rank = 0;
-  for (uint32_t j = 0; j < n; ++j) rank += space.key[j] <= key;
+  for (uint32_t j = 0; j < n; ++j) {
+    rank += QACT_MUTANT("cuda_counted_ties") ? space.key[j] < key : space.key[j] <= key;
+  }
   const bool past = key >= space.bound[positive];
   const int64_t own = static_cast<int64_t>(rank) - (positive ? negatives : 0) + past;
   const int k = valid ? rule.level(positive, own) : 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "qact/core/cuda/forward.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(kBlock)
           }
         }
       });
-  __syncthreads();
+  if (!QACT_MUTANT("cuda_count_columns_sync")) __syncthreads();
   constexpr uint32_t kEach = kBlock / kGroup;  // threads of a channel
   const uint32_t mine = threadIdx.x / kEach, channel = blockIdx.x * kGroup + mine;
   if (channel < extent.channels) {

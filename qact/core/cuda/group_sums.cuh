@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qact/core/cuda/small_call.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -67,7 +68,7 @@ __device__ inline void sum_group(const Share& share, const SmallCall<T>& call, u
   }
   const double spread = spread_sum<2 * kGroup>(sums);
   if (lane % (kWarp / (2 * kGroup)) == 0) space.sums[warp][spread_index<2 * kGroup>()] = spread;
-  __syncthreads();
+  if (!QACT_MUTANT("cuda_group_sums_sync")) __syncthreads();
 }
 
 }  // namespace qact::core::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qact/core/cuda/quick.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -39,7 +40,10 @@ __device__ inline void rank_heavy(const Team& team, const ChannelPlan& plan,
     const bool positive = bin >= plan.bins.split;
     int64_t rank = space.before[bin] - (positive ? negatives : 0);
     rank += plan.bins.centre(bin) >= (positive ? quantile.bound : -quantile.bound);
-    for (uint32_t j = 0; j < list.count; ++j) rank += list.bin[j] == bin && list.key[j] <= key;
+    for (uint32_t j = 0; j < list.count; ++j) {
+      const bool below = QACT_MUTANT("cuda_heavy_rank") ? list.key[j] < key : list.key[j] <= key;
+      rank += list.bin[j] == bin && below;
+    }
     const uint32_t level = static_cast<uint32_t>(rule.level(positive, rank));
     list.level[e] = static_cast<uint8_t>(level);
     atomicAdd(&space.totals.sum, level);

@@ -202,7 +202,8 @@ inline Extent extent_of(const Shape& shape, Order order, int size, int64_t group
   out.channels = static_cast<uint32_t>(shape.channels);
   out.spatial = static_cast<uint32_t>(shape.spatial);
   out.per_part = static_cast<uint32_t>((units + parts - 1) / parts);
-  out.parts = static_cast<uint32_t>((units + out.per_part - 1) / out.per_part);
+  const int64_t rest = QACT_MUTANT("cuda_parts_tail") ? 0 : out.per_part - 1;
+  out.parts = static_cast<uint32_t>((units + rest) / out.per_part);
   if (order == Order::rows) out.run = Divider(static_cast<uint32_t>(shape.spatial / size));
   return out;
 }

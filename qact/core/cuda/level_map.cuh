@@ -6,6 +6,7 @@
 #include "qact/core/cuda/density.cuh"
 #include "qact/core/cuda/refine.cuh"
 #include "qact/core/cuda/solve_call.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -38,7 +39,8 @@ __device__ inline int level_of(float x, const Map& map, const uint8_t* level,
   }
   const int bin = bin_of(x, map.map);
   if (map.roots == 0 || !(map.heavy[bin / 32] >> (bin % 32) & 1)) return level[bin];
-  const int root = first_where(1, map.roots, [&](int r) { return map.root_bin[r] > bin; }) - 1;
+  const int last = map.roots - QACT_MUTANT("cuda_level_last_root");
+  const int root = first_where(1, last, [&](int r) { return map.root_bin[r] > bin; }) - 1;
   return level_among(map.threshold, map.root_base[root], map.root_last[root],
                      order_key(x, map.descending));
 }

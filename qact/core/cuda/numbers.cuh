@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cuda {
 
 __device__ inline float to_float(float v) { return v; }
@@ -73,7 +75,7 @@ __device__ inline Pack<T, kSize> load(const T* at) {
 __device__ inline uint32_t order_key(float x, bool descending) {
   const uint32_t bits = __float_as_uint(x + 0.0f);
   const uint32_t key = (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
-  return descending ? ~key : key;
+  return descending && !QACT_MUTANT("cuda_key_order") ? ~key : key;
 }
 __device__ inline float key_value(uint32_t key, bool descending) {
   if (descending) key = ~key;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "qact/core/cuda/level_map.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -61,7 +62,8 @@ __device__ inline int settle_bins(Space& space, const LevelRule& rule, const Qua
     const int32_t before = static_cast<int32_t>(space.before[b]);
     const int32_t count = static_cast<int32_t>(space.before[b + 1]) - before;
     const bool positive = b >= plan.split;
-    const int rank = (b >= past[positive]) - (positive ? negatives : 0);
+    const bool beyond = b >= past[positive] && !QACT_MUTANT("cuda_settle_past");
+    const int rank = beyond - (positive ? negatives : 0);
     if (is_heavy(b, before, count)) {
       ++found;
       continue;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "qact/core/mutant.h"
+
 namespace qact::core::cuda {
 
 // load(i) gives a pack: the kRun values of a channel from the i-th on, or the i-th values of some
@@ -26,7 +28,7 @@ class Share {
     if constexpr (kPacks > 0) {
 #pragma unroll
       for (int j = 0; j < kPacks; ++j) {
-        if (index(j) < end_) visit(kept_[j], index(j));
+        if (index(j) < end_ - QACT_MUTANT("cuda_share_tail")) visit(kept_[j], index(j));
       }
     } else {
 #pragma unroll 4

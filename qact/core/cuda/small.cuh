@@ -7,6 +7,7 @@
 #include "qact/core/cuda/group_sums.cuh"
 #include "qact/core/cuda/heavy_list.cuh"
 #include "qact/core/cuda/share.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -153,7 +154,7 @@ __device__ __noinline__ void solve_slowly(const SmallCall<T>& call, const SolveC
     __syncthreads();
     uint32_t* counts = space.solve.before;
     const ChannelPlan& plan = space.solve.plan;
-    if (planned.again) {
+    if (planned.again && !QACT_MUTANT("cuda_small_again")) {
       plan_again(values, solve, channel, reinterpret_cast<Partial*>(counts), space.solve.plan);
     }
     if (plan.how == kBinned) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qact/core/cuda/forward.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -21,7 +22,7 @@ __device__ inline void write_value(const SmallCall<T>& call, const SolveCall& so
                                    const OutNorm& norm) {
   if (!call.plain) {
     call.y.at(channel, i) = from_float<T>(k * norm.scale + norm.shift);
-    call.level.at(channel, i) = static_cast<uint8_t>(k);
+    call.level.at(channel, i) = static_cast<uint8_t>(k + QACT_MUTANT("cuda_small_level"));
   } else {
     call.y.at(channel, i) = from_float<T>(
         isnan(x) ? x : __fdiv_rn(static_cast<float>(k), static_cast<float>(solve.quantile.levels)));

@@ -9,6 +9,7 @@
 #include "qact/core/cuda/quick.cuh"
 #include "qact/core/cuda/settle.cuh"
 #include "qact/core/cuda/unbinned.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -88,7 +89,7 @@ __device__ inline void sum_moments(const Team& team, int bins, Space& space) {
     return b < bins ? static_cast<Count>(space.before[b + 1] - space.before[b]) * b : Count{0};
   };
   Count own = 0;
-  for (int b = begin; b < end; ++b) own += moment(b);
+  for (int b = begin; b < end - QACT_MUTANT("cuda_solve_moment"); ++b) own += moment(b);
   Count before = team.scan(own, space.table.warp_moment);
   for (int b = begin; b < end; ++b) {
     space.table.moment[b] = before;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "qact/core/cuda/block.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -34,7 +35,7 @@ struct Team {
       if (lane >= step) inclusive += other;
     }
     if (lane == kWarp - 1) shared[warp] = inclusive;
-    sync();
+    if (!QACT_MUTANT("cuda_team_scan_sync")) sync();
     Word before = inclusive - v;
 #pragma unroll
     for (int w = 0; w < kWarps - 1; ++w) before += w < warp ? shared[w] : 0;

@@ -5,6 +5,7 @@
 
 #include "qact/core/cuda/density.cuh"
 #include "qact/core/cuda/refine.cuh"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
 
@@ -40,7 +41,8 @@ __device__ inline int make_sides(Space& space, const Values<T>& values, const Qu
         atomicAdd(&refine.cell[interval_of(refine.lo[0], 4, order_key(x, descending))], 1u);
       });
   __syncthreads();
-  negatives = static_cast<int64_t>(refine.cell[0]) + refine.cell[1];
+  negatives = static_cast<int64_t>(refine.cell[0]) +
+              (QACT_MUTANT("cuda_sides_negatives") ? 0 : refine.cell[1]);
   const LevelRule rule(quantile, negatives, space.plan.values - negatives);
   const float low = descending ? space.plan.summary.high : space.plan.summary.low;
   const float high = descending ? space.plan.summary.low : space.plan.summary.high;
