@@ -80,8 +80,7 @@ TEST(CudaLayer, EqualsTheCpuOverShapesTypesAndLayouts) {
 
 TEST(CudaLayer, EqualsTheCpuOnLargeChannels) {
   torch::manual_seed(0);
-  // The first two: one block for a channel or four, with few heavy bins, and with none. The
-  // last: transposed tables, in a full group of channels and one that is not.
+  // The first two: one block for a channel or four, with few heavy bins, and with none.
   const std::vector<std::vector<int64_t>> large = {
       {20, 12, 4, 4},   {128, 16, 4, 4}, {128, 8, 8, 8}, {128, 100, 16, 16}, {64, 8, 16, 16},
       {50, 12, 33, 31}, {33, 7, 64, 64}, {9000, 40},     {70000, 3, 2},      {50, 18, 90, 90}};

@@ -1,6 +1,5 @@
 // The passes of the forward direction: summarise, count, solve, write. The fused layer and
-// the plain operator share them. Those over columns are in forward_columns.cuh and
-// count_turned.cuh.
+// the plain operator share them. Those over columns are in forward_columns.cuh.
 #pragma once
 
 #include <type_traits>

@@ -1,7 +1,6 @@
 // The launches of the forward direction, and the scratch memory between them.
 #pragma once
 
-#include "qact/core/cuda/count_turned.cuh"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/forward_columns.cuh"
 #include "qact/core/cuda/launch.cuh"
@@ -10,12 +9,8 @@ namespace qact::core::cuda {
 
 // Channels of a block in columns, and its threads.
 inline constexpr int kSummaryGroup = 32, kCountBlock = 1024;
-inline constexpr int kCountGroup = 8, kTurnedGroup = 16;
+inline constexpr int kCountGroup = 8;
 inline constexpr int kWriteGroup = 32, kWriteBlock = 1024;
-
-// Channels of at least this many values are counted into turned tables; for shorter ones,
-// turning them back costs more than it saves.
-inline constexpr int64_t kTurnedChannel = 400000;
 
 class Passes {
  public:
@@ -30,8 +25,7 @@ class Passes {
     const bool rows = order_ == Order::rows;
     summary_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kSummaryGroup),
                          rows ? 1056 : 528, rows ? 4096 : 512);
-    turned_ = !rows && packed_ && shape.context_size() >= kTurnedChannel;
-    count_ = extent_of(shape, order_, size, rows ? shape.channels : groups(count_group()),
+    count_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kCountGroup),
                        rows ? 528 : 132, 4096);
     words_ = static_cast<uint32_t>(bins_for(shape.context_size()) + 16) / 2;
   }
@@ -89,7 +83,6 @@ class Passes {
   PassMap* maps(const Stream& stream) const {
     return reinterpret_cast<PassMap*>(scratch(stream) + maps_at());
   }
-  int count_group() const { return turned_ ? kTurnedGroup : kCountGroup; }
   unsigned channels() const { return static_cast<unsigned>(shape_.channels); }
   unsigned groups(unsigned of) const { return (channels() + of - 1) / of; }
 
@@ -115,14 +108,9 @@ class Passes {
     launch(what, summarise_columns<T, kSummaryGroup, kSize>,
            dim3(groups(kSummaryGroup), summary_.parts), kThreads, 0, handle, x, layout, summary_,
            summaries(stream).parts);
-    auto* count = cuda::count_columns<T, kCountGroup, kSize, kCountBlock>;
-    if constexpr (kSize == kColumnPack) {
-      if (turned_) count = cuda::count_columns_turned<T, kTurnedGroup, kCountBlock>;
-    }
-    constexpr size_t kTables = size_t{8} * kCountGroup;  // counts of 4 bytes, or twice as many of 2
-    static_assert(kTurnedGroup == 2 * kCountGroup);
     // Not launch_next(), here and in write_columns(): large blocks that come early crowd together.
-    launch(what, count, dim3(groups(count_group()), count_.parts), kCountBlock, kTables * words_,
+    launch(what, cuda::count_columns<T, kCountGroup, kSize, kCountBlock>,
+           dim3(groups(kCountGroup), count_.parts), kCountBlock, size_t{8} * kCountGroup * words_,
            handle, x, layout, count_, summaries(stream), call.norm_in, call.quantile,
            counts(stream));
   }
@@ -134,10 +122,8 @@ class Passes {
       return solve<T, Long, kNodes, 1024>(what, view, call, stream);
     }
     if constexpr (kNodes == kDensityNodes) {
-      const int64_t n = shape_.context_size();
-      if (n <= Medium::kValues && call.quantile.levels <= Medium::kLevels) {
-        return n < kLongChannel ? solve<T, Short, kNodes, kThreads>(what, view, call, stream)
-                                : solve<T, Medium, kNodes, kThreads>(what, view, call, stream);
+      if (shape_.context_size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
+        return solve<T, Short, kNodes, kThreads>(what, view, call, stream);
       }
     }
     solve<T, Long, kNodes, kThreads>(what, view, call, stream);
@@ -177,7 +163,6 @@ class Passes {
   int size_;  // values of a pack
   bool packed_;
   bool exact_;
-  bool turned_;  // tables of counts: see kTurnedChannel
   Extent summary_, count_;
   uint32_t words_;
 };

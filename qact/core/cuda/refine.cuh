@@ -28,7 +28,6 @@ struct Limits {
   static constexpr int64_t kValues = kMostLevels > 127 ? 0 : 1 << 18;
 };
 using Long = Limits<4096, 255>;
-using Medium = Limits<4096, 127>;
 using Short = Limits<2048, 127>;
 
 inline constexpr int kCellsEach = 1024;  // at most, of one interval

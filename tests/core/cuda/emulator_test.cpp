@@ -213,15 +213,10 @@ TEST(Emulator, RefusesLaunchesThatNoCardWouldTake) {
   EXPECT_EQ(launched(dim3(0), 32, 0), cudaErrorInvalidValue);
 }
 
-TEST(Emulator, RoundsAsToldAndPicksBytes) {
-  EXPECT_EQ(__fadd_rd(262144.0f, -1e-20f), std::nextafter(262144.0f, 0.0f));
-  EXPECT_EQ(__fadd_rd(262144.0f, 1e-20f), 262144.0f);
-  EXPECT_EQ(__fadd_rd(1.0f, 0x1.8p-24f), 1.0f);
-  EXPECT_EQ(__fadd_rd(1.0f, 2.0f), 3.0f);
+TEST(Emulator, RoundsAsTold) {
   EXPECT_EQ(__float2int_rd(-2.5f), -3);
   EXPECT_EQ(__float2int_rd(1e20f), 2147483647);
   EXPECT_EQ(__float2int_rd(std::nanf("")), 0);
-  EXPECT_EQ(__byte_perm(0x33221100, 0x77665544, 0x7052), 0x77005522u);
   EXPECT_EQ(__umulhi(0x80000000u, 6), 3u);
 }
 

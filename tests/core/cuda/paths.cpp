@@ -30,12 +30,12 @@ std::string cpp_name(DType dtype) {
 
 }  // namespace
 
-// Limits<2048, 127> is Short, <4096, 127> Medium and <4096, 255> Long.
+// Limits<2048, 127> is Short, Limits<4096, 255> Long.
 std::vector<Path> paths(DType dtype) {
   const bool wide = dtype == DType::f32;
   // Values of a pack in rows, and what a thread of a short channel has of them.
   const std::string p = wide ? "4" : "8", brief = wide ? "2" : "1", one = wide ? "4" : "2";
-  const std::string s = "Limits<2048, 127>", m = "Limits<4096, 127>", l = "Limits<4096, 255>";
+  const std::string s = "Limits<2048, 127>", l = "Limits<4096, 255>";
   const auto small = [&](const std::string& rest) { return "forward_small<%, " + rest + ">"; };
   const auto grad = [&](const std::string& rest) { return "backward_small<%, " + rest + ">"; };
   const auto passes = [&](const std::string& size, const std::string& solve) {
@@ -169,7 +169,7 @@ std::vector<Path> paths(DType dtype) {
        grad_rows(p),
        {},
        2},
-      {"passes over long rows", {5, 2, 8000}, kRows, passes(p, m + ", 256, 512"), grad_rows(p)},
+      {"passes over long rows", {5, 2, 8000}, kRows, passes(p, l + ", 256, 512"), grad_rows(p)},
       {"passes over rows, exact",
        {4, 2, 2056},
        kRows,
@@ -202,7 +202,7 @@ std::vector<Path> paths(DType dtype) {
       {"passes over long columns",
        {350, 4, 100},
        kColumns,
-       columns("2", m + ", 256, 512"),
+       columns("2", l + ", 256, 512"),
        grad_columns("2")},
       {"passes over columns, exact",
        {900, 2, 3},
@@ -217,15 +217,6 @@ std::vector<Path> paths(DType dtype) {
        grad_columns("2"),
        with_levels(255)},
   };
-}
-
-Path transposed_tables() {
-  return {"transposed tables",
-          {200001, 18, 2},
-          kColumns,
-          {"summarise_columns<%, 32, 2>", "count_columns_turned<%, 16, 1024>",
-           "solve<%, Limits<4096, 255>, 256, 512>", "write_columns<%, 32, 2, 1024>"},
-          {"sum_columns<%, 32, 2>", "merge_columns_parts", "apply_columns<%, 32, 2>"}};
 }
 
 std::vector<Path> short_list(DType dtype, int64_t channels) {

@@ -19,9 +19,7 @@ struct Path {
   int64_t beside = 0;  // channels of a wider tensor on either side
 };
 
-// All but the one that needs very long channels.
 std::vector<Path> paths(DType dtype);
-Path transposed_tables();
 // One of each kind, of at least so many channels.
 std::vector<Path> short_list(DType dtype, int64_t channels);
 

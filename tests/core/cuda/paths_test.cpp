@@ -17,6 +17,8 @@ Given::Values drawn(Distribution distribution) {
 TEST(CudaPaths, EqualTheOracle) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const Path& path : paths(dtype)) {
+      // What occupies a whole device takes long, and is the same in both types of 16 bits.
+      if (dtype == DType::f16 && path.shape.channels >= 24) continue;
       SCOPED_TRACE(std::string(path.name) + " " + name(dtype));
       Given given(path, dtype, drawn(Distribution::normal));
       const std::vector<int64_t> ends = {0, path.shape.channels - 1};
@@ -25,14 +27,16 @@ TEST(CudaPaths, EqualTheOracle) {
   }
 }
 
-// In a full group of channels and one that is not.
-TEST(CudaPaths, EqualTheOracleInTransposedTables) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    Path path = transposed_tables();
-    if (dtype == DType::bf16) path.shape.channels = 2;
-    SCOPED_TRACE(name(dtype));
-    Given given(path, dtype, drawn(Distribution::normal));
-    expect_oracle(path, dtype, given, {0, path.shape.channels - 1}, {});
+// Channels that several blocks count, whose counts of 16 bits could not hold them whole.
+TEST(CudaPaths, EqualTheOracleOnVeryLongChannels) {
+  for (const Path& path : paths(DType::f32)) {
+    const std::string name = path.name;
+    if (name != "passes over long rows" && name != "passes over long columns") continue;
+    SCOPED_TRACE(name);
+    Path longer = path;
+    longer.shape = {30, 2, 9000};
+    Given given(longer, DType::f32, drawn(Distribution::bimodal));
+    expect_oracle(longer, DType::f32, given, {0, 1}, {1});
   }
 }
 

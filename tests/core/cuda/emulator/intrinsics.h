@@ -129,15 +129,6 @@ inline uint32_t __umulhi(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>(uint64_t{a} * b >> 32);
 }
 inline int __popc(uint32_t v) { return std::popcount(v); }
-// Byte i of the result is that byte of b:a, eight in all, which the i-th digit of `digits` tells.
-inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t digits) {
-  const uint64_t both = uint64_t{b} << 32 | a;
-  uint32_t out = 0;
-  for (int i = 0; i < 4; ++i) {
-    out |= static_cast<uint32_t>(both >> 8 * (digits >> 4 * i & 7) & 0xff) << 8 * i;
-  }
-  return out;
-}
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
@@ -145,12 +136,6 @@ inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __expf(float v) { return std::exp(v); }
 inline double rsqrt(double v) { return 1 / std::sqrt(v); }
-// Rounded down: the nearest sum, or the number below it if what was rounded off says so.
-inline float __fadd_rd(float a, float b) {
-  const float sum = a + b;
-  const float part = sum - a, off = (a - (sum - part)) + (b - part);
-  return off < 0 ? std::nextafter(sum, -std::numeric_limits<float>::infinity()) : sum;
-}
 // To the nearest number that there is; NaN to 0.
 inline int __float2int_rd(float v) {
   constexpr int kLow = std::numeric_limits<int>::min(), kHigh = std::numeric_limits<int>::max();

@@ -21,7 +21,6 @@ namespace qact::core::cuda {
 alignas(32) thread_local unsigned char memory[emulator::kMostShared];
 alignas(16) thread_local uint32_t bins[emulator::kMostShared / 4];
 alignas(16) thread_local uint32_t tables[emulator::kMostShared / 4];
-alignas(16) thread_local uint32_t words[emulator::kMostShared / 4];
 }  // namespace qact::core::cuda
 
 namespace qact::emulator {
@@ -58,9 +57,8 @@ std::span<char> past(void* array, size_t dynamic) {
 
 template <class Visit>
 void for_each_array(const Visit& visit) {
-  for (void* array :
-       {static_cast<void*>(core::cuda::memory), static_cast<void*>(core::cuda::bins),
-        static_cast<void*>(core::cuda::tables), static_cast<void*>(core::cuda::words)})
+  for (void* array : {static_cast<void*>(core::cuda::memory), static_cast<void*>(core::cuda::bins),
+                      static_cast<void*>(core::cuda::tables)})
     visit(array);
 }
 
