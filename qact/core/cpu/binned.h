@@ -37,6 +37,7 @@ class BinnedChannel {
 
   // By bin; the exceptions ascend in position.
   const int32_t* levels() const { return level_.data(); }
+  void set_level(int32_t bin, int32_t level) { level_[bin] = level; }
   const std::vector<Exception>& exceptions() const { return exceptions_; }
 
   // The density of the weighted context at the middle of every bin.

@@ -8,6 +8,7 @@
 #include "qact/core/codes.h"
 #include "qact/core/context.h"
 #include "qact/core/context_ties.h"
+#include "qact/core/cpu/channel_norm.h"
 #include "qact/core/cpu/channels.h"
 #include "qact/core/cpu/scope.h"
 #include "qact/core/exact.h"
@@ -61,9 +62,7 @@ class Forward {
   enum class How { binned, exact, not_finite };
   struct Channel {
     How how;
-    Norm norm;
-    double weight, bias;  // z = weight * xhat + bias
-    double inverse;       // xhat = (x - mean) * inverse
+    ChannelNorm norm;
     CodeCounts counts;
     // If exact: the codes of all values, and the context they were ranked in.
     std::vector<int32_t> code;
@@ -78,11 +77,12 @@ class Forward {
     solve_bins(kernels_, tables_, quantile_, plan_, x_, group, range, bins_);
     for (int64_t g = range.begin; g < range.end; ++g) {
       Channel& channel = channel_of(g);
-      const CodeCells cells = cells_of(channel, summaries_[g]);
+      const CodeCells cells = channel.norm.cells(summaries_[g], quantile_.levels);
       channel.counts.clear(cells.farthest());
       if (channel.how == How::exact) rank_channel(group, g, cells);
       if (channel.how == How::binned) {
-        bins_of(g).find_codes(tables_, cells, channel.weight, channel.bias, channel.counts);
+        bins_of(g).find_codes(tables_, cells, channel.norm.weight, channel.norm.bias,
+                              channel.counts);
       }
       finish_channel(plan_.first_channel(group) + g, g);
     }
@@ -105,29 +105,16 @@ class Forward {
     const int64_t c = plan_.first_channel(group) + g;
     const Summary<Real>& summary = summaries_[g];
     Channel& channel = channel_of(g);
-    channel.weight = call_.weight_in.at(c, 1.0);
-    channel.bias = call_.bias_in.at(c, 0.0);
-    channel.inverse = 1 / std::sqrt(summary.variance + (QACT_MUTANT("eps_in") ? 0 : call_.eps));
-    channel.norm = {summary.mean, channel.weight * channel.inverse, channel.bias};
+    channel.norm = ChannelNorm(call_, c, summary.mean, summary.variance);
     bins_of(g).bins.plan = {};
-    if (!summary.finite() || !std::isfinite(channel.norm.scale) ||
-        !std::isfinite(channel.norm.shift)) {
+    if (!summary.finite() || !channel.norm.finite()) {
       channel.how = How::not_finite;
-    } else if (!quantile_.exact_for(summary.n) && channel.norm.scale != 0 &&
-               bins_of(g).bins.plan.make(summary, channel.norm, quantile_.bandwidth)) {
+    } else if (channel.norm.bins(summary, quantile_, bins_of(g).bins.plan)) {
       channel.how = How::binned;
     } else {
       bins_of(g).bins.plan = {};
       channel.how = How::exact;
     }
-  }
-
-  // In the order of z; of x, where z is the same for all.
-  CodeCells cells_of(const Channel& channel, const Summary<Real>& summary) const {
-    const double low = (static_cast<double>(summary.low) - summary.mean) * channel.inverse;
-    const double high = (static_cast<double>(summary.high) - summary.mean) * channel.inverse;
-    if (channel.weight < 0) return CodeCells(-high, -low, quantile_.levels);
-    return CodeCells(low, high, quantile_.levels);
   }
 
   void rank_channel(int64_t group, int64_t g, const CodeCells& cells) {
@@ -140,14 +127,16 @@ class Forward {
                         to.data() + plan_.start(tile));
       }
     };
-    map_values(affine(channel.norm), channel.context.values);
+    map_values(affine(channel.norm.z), channel.context.values);
     channel.code.resize(n + kLanes<Real>);
     if (n <= kCountRanks) {
       count_ranks(channel, n);
     } else {
       sort_ranks(channel, n);
     }
-    map_values(affine({summaries_[g].mean, std::copysign(channel.inverse, channel.weight), 0}), z_);
+    map_values(
+        affine({summaries_[g].mean, std::copysign(channel.norm.inverse, channel.norm.weight), 0}),
+        z_);
     add_cells(channel, cells, n);
   }
 
@@ -157,7 +146,7 @@ class Forward {
     for (int j = 1; j < cells.cells(); ++j) edges_[j - 1] = static_cast<Real>(cells.edge(j));
     cell_.resize(n + kLanes<Real>);
     kernels_.search(z_.data(), n, edges_.data(), cells.cells() - 1, cell_.data());
-    const double sign = channel.weight < 0 ? -1 : 1;
+    const double sign = channel.norm.weight < 0 ? -1 : 1;
     for (int64_t i = 0; i < n; ++i) {
       const int32_t level = channel.code[i];
       channel.code[i] += cell_[i];
@@ -196,8 +185,8 @@ class Forward {
     table.mean_out = stats.mean_out;
     table.var_out = stats.var_out;
     if (channel.how == How::binned) {
-      bins_of(g).fill_table(tables_, quantile_, channel.weight, channel.bias, channel.counts,
-                            table);
+      bins_of(g).fill_table(tables_, quantile_, channel.norm.weight, channel.norm.bias,
+                            channel.counts, table);
     } else if (channel.how == How::exact) {
       const LevelRule rule(quantile_, channel.context.negatives,
                            plan_.shape.context_size() - channel.context.negatives);
@@ -207,7 +196,7 @@ class Forward {
       grid_.add(-quantile_.bound, rule.weight(false));
       grid_.add(quantile_.bound, rule.weight(true));
       grid_.finish(tables_);
-      channel.counts.fill(tables_, grid_, range, rule, channel.weight, channel.bias,
+      channel.counts.fill(tables_, grid_, range, rule, channel.norm.weight, channel.norm.bias,
                           static_cast<double>(plan_.shape.context_size()), table);
     }
   }
@@ -230,38 +219,18 @@ class Forward {
   // The outer norm from the sums of levels, and all that is kept per channel.
   void finish_channel(int64_t c, int64_t g) {
     Channel& channel = channel_of(g);
-    const int levels = quantile_.levels;
     const double n = static_cast<double>(plan_.shape.context_size());
-    const LevelSums sums = channel.counts.level_sums(tables_);
-    LayerStats stats{summaries_[g].mean, summaries_[g].variance, 0, 0, 0, 0, 0, 0};
-    stats.mean_out = static_cast<double>(sums.k) / n / levels;
-    stats.var_out = std::max(0.0, static_cast<double>(sums.square) / n / levels / levels -
-                                      stats.mean_out * stats.mean_out);
+    LayerStats stats = layer_stats(summaries_[g].mean, summaries_[g].variance,
+                                   channel.counts.level_sums(tables_), n, quantile_.levels);
     if (channel.how == How::not_finite) {
       stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
     }
-    set_outputs(c, g, stats);
+    set_outputs(call_, c, stats, channel.counts.levels(), outputs_[g]);
     if (call_.table) {
       fill_table(g, stats, *reinterpret_cast<CodeTable*>(call_.table + c * kCodeTableWords));
     }
     if (call_.context) write_context(c, g);
     std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
-  }
-
-  void set_outputs(int64_t c, int64_t g, const LayerStats& stats) {
-    const double norm = call_.weight_out.at(c, 1.0) /
-                        std::sqrt(stats.var_out + (QACT_MUTANT("eps_out") ? 0 : call_.eps));
-    const Real scale = static_cast<Real>(norm / quantile_.levels);
-    const Real shift = static_cast<Real>(call_.bias_out.at(c, 0.0) -
-                                         (QACT_MUTANT("mean_out") ? 0 : norm * stats.mean_out));
-    const uint8_t* level = channel_of(g).counts.levels();
-    OutputTable<Real>& out = outputs_[g];
-    out.scale = scale;
-    out.shift = shift;
-    for (int code = 0; code < kCodes; ++code) {
-      out.level[code] = level[code];
-      out.y[code] = static_cast<Real>(level[code]) * scale + shift;
-    }
   }
 
   void write_context(int64_t c, int64_t g) {

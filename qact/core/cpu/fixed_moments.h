@@ -1,0 +1,73 @@
+// Mean and variance from whole numbers, so that no order of summation changes a bit: values are
+// taken as q = round((x - low) 2^e), where 0 <= q <= 2^48 between the channel's extremes.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "qact/core/mutant.h"
+
+namespace qact::core::cpu {
+
+class FixedMoments {
+ public:
+  // What is summed over ranks: the sums of q and q^2 in digits of 32 bits, each in a word.
+  static constexpr int kDigits = 4, kWords = 2 * kDigits;
+
+  // high - low is finite.
+  FixedMoments(double low, double high) : low_(low) {
+    constexpr int kMost = 1000;  // of powers of two that double holds
+    int above = 0;               // range < 2^above
+    if (high > low) std::frexp(high - low, &above);
+    exponent_ = std::min(kBits - above, kMost);
+    scale_ = std::ldexp(1.0, exponent_);
+  }
+
+  // Adds n values to the words.
+  template <class Real>
+  void add(const Real* x, int64_t n, int64_t* words) const {
+    Wide sum = 0, square = 0;
+    for (int64_t i = QACT_MUTANT("fixed_moments_first"); i < n; ++i) {
+      const double t = (static_cast<double>(x[i]) - low_) * scale_;
+      const auto q = static_cast<uint64_t>(static_cast<int64_t>(t + 0.5));
+      sum += q;
+      square += static_cast<Wide>(q) * q;
+    }
+    add_digits(sum, words);
+    add_digits(square, words + kDigits);
+  }
+
+  struct Result {
+    double mean, variance;  // biased
+  };
+  Result of(const int64_t* words, int64_t n) const {
+    const Wide sum = number(words), square = number(words + kDigits);
+    // About m = floor(mean of q): the sum of (q - m)^2 is exact modulo 2^128.
+    const Wide count = static_cast<Wide>(n), m = sum / count, rest = sum - m * count;
+    const Wide about = square - 2 * m * sum + m * m * count;
+    const double part = static_cast<double>(rest) / static_cast<double>(n);
+    const double variance =
+        (static_cast<double>(about) - part * static_cast<double>(rest)) / static_cast<double>(n);
+    return {low_ + std::ldexp(static_cast<double>(m) + part, -exponent_),
+            std::ldexp(std::max(0.0, variance), -2 * exponent_)};
+  }
+
+ private:
+  using Wide = unsigned __int128;
+  static constexpr int kBits = 48;  // 2^30 squares stay below 2^127
+
+  static void add_digits(Wide value, int64_t* words) {
+    for (int i = 0; i < kDigits; ++i, value >>= 32) words[i] += static_cast<uint32_t>(value);
+  }
+  static Wide number(const int64_t* words) {
+    Wide out = 0;
+    for (int i = 0; i < kDigits; ++i) out += static_cast<Wide>(words[i]) << (32 * i);
+    return out;
+  }
+
+  double low_, scale_;
+  int exponent_;
+};
+
+}  // namespace qact::core::cpu

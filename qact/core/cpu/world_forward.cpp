@@ -1,0 +1,503 @@
+// The forward pass over several ranks: what is counted in each round, and what follows from the
+// sums (world.h).
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "qact/core/codes.h"
+#include "qact/core/context.h"
+#include "qact/core/cpu/channel_norm.h"
+#include "qact/core/cpu/channels.h"
+#include "qact/core/cpu/fixed_moments.h"
+#include "qact/core/cpu/level_search.h"
+#include "qact/core/cpu/scope.h"
+#include "qact/core/cpu/world_counts.h"
+#include "qact/core/mutant.h"
+#include "qact/core/world.h"
+
+namespace qact::core {
+namespace {
+
+using namespace cpu;
+
+template <class Real>
+class Forward final : public WorldForward {
+ public:
+  Forward(const LayerForward& call, const Rank& rank, const Execution& execution)
+      : call_(call),
+        rank_(rank),
+        execution_(execution),
+        kernels_(tensor_kernels<Real>(execution.simd)),
+        tables_(table_kernels(execution.simd)),
+        channels_(call.shape.channels),
+        extremes_(2 * channels_.size() + rank.ranks, -kInfinity) {
+    if (call.shape.batch > 0) plan_.emplace(call.shape, call.x, /*reread=*/true);
+  }
+
+  bool done() const override { return stage_ == Stage::done; }
+
+  Round round() override {
+    const auto of = [](Round::Kind kind, auto& numbers) -> Round {
+      return {kind, numbers.data(), static_cast<int64_t>(numbers.size())};
+    };
+    switch (stage_) {
+      case Stage::extremes:
+        return of(Round::Kind::max_f64, extremes_);
+      case Stage::moments:
+        return of(Round::Kind::sum_i64, moments_);
+      case Stage::bins:
+        return histograms_.round();
+      case Stage::search:
+        return intervals_.round();
+      case Stage::gather:
+        return of(sizeof(Real) == 4 ? Round::Kind::sum_i32 : Round::Kind::sum_i64, gathered_);
+      case Stage::done:
+        break;
+    }
+    return {};
+  }
+
+  void count() override {
+    switch (stage_) {
+      case Stage::extremes:
+        return count_extremes();
+      case Stage::moments:
+        return count_moments();
+      case Stage::bins:
+        return count_histograms();
+      case Stage::search:
+        return count_intervals();
+      case Stage::gather:
+        return copy_values();
+      case Stage::done:
+        return;
+    }
+  }
+
+  void next() override {
+    switch (stage_) {
+      case Stage::extremes:
+        return take_extremes();
+      case Stage::moments:
+        return take_moments();
+      case Stage::bins:
+        return take_histograms();
+      case Stage::search:
+        return take_intervals();
+      case Stage::gather:
+        return rank_gathered();
+      case Stage::done:
+        return;
+    }
+  }
+
+  void write() override {
+    if (!plan_) {
+      return execution_.run(call_.shape.channels, 1, [&](int64_t begin, int64_t end) {
+        Solved solved;
+        for (int64_t c = begin; c < end; ++c) solve(c, solved);
+      });
+    }
+    for_each_group(*plan_, execution_, [&](int64_t begin, int64_t end) {
+      Strips<Real> x(call_.x, *plan_, kernels_, /*keeps=*/true), y(call_.y, *plan_, kernels_);
+      std::vector<Solved> solved(plan_->group);
+      for (int64_t group = begin; group < end; ++group) write_group(group, x, y, solved);
+    });
+  }
+
+ private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  static constexpr DType kType = sizeof(Real) == 4 ? DType::f32 : DType::f64;
+  static constexpr int64_t kGathered = int64_t{1} << 22;  // values in a round
+
+  enum class Stage { extremes, moments, bins, search, gather, done };
+  enum class How { binned, exact, not_finite };
+
+  struct Channel {
+    How how = How::exact;
+    Summary<Real> summary;
+    ChannelNorm norm;
+    BinPlan<Real> plan;
+    int64_t first = 0;  // of its bins, or of its intervals' counters
+    int64_t first_interval = 0;
+    LevelSearch<Real> search;
+  };
+
+  // visit(c, tile, strip, size) for all of this rank's strips.
+  template <class Visit>
+  void for_each_strip(const Visit& visit) {
+    if (!plan_) return;
+    for_each_group(*plan_, execution_, [&](int64_t begin, int64_t end) {
+      Strips<Real> x(call_.x, *plan_, kernels_, /*keeps=*/true);
+      for (int64_t group = begin; group < end; ++group) {
+        for_each_tile(*plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
+          const int64_t c = plan_->first_channel(group) + g;
+          if (wanted(c)) visit(c, tile, x.load(group, tile, g), size);
+        });
+      }
+    });
+  }
+
+  // Whether a round needs a channel's values.
+  bool wanted(int64_t c) const {
+    const Channel& channel = channels_[c];
+    switch (stage_) {
+      case Stage::extremes:
+        return true;
+      case Stage::moments:
+        return std::isfinite(channel.summary.high - channel.summary.low);
+      case Stage::search:
+        return channel.search.open();
+      case Stage::gather:
+        return slot_of(c) >= 0;
+      default:
+        return channel.how == How::binned;
+    }
+  }
+
+  // A NaN or an infinity makes the sum one, and then both extremes.
+  void count_extremes() {
+    std::vector<Moments<Real>> states(channels_.size());
+    for_each_strip([&](int64_t c, int64_t tile, const Real* x, int64_t n) {
+      if (tile == 0) start_moments(states[c], x[0]);
+      kernels_.moments(x, n, states[c]);
+    });
+    for (size_t c = 0; c < channels_.size() && plan_; ++c) {
+      bool imprecise = false;
+      const Summary<Real> own = finish_moments(states[c], call_.shape.context_size(), imprecise);
+      const bool finite = std::isfinite(own.mean);
+      extremes_[2 * c] = finite ? -static_cast<double>(own.low) : kInfinity;
+      extremes_[2 * c + 1] = finite ? static_cast<double>(own.high) : kInfinity;
+    }
+    extremes_[2 * channels_.size() + rank_.rank] = static_cast<double>(call_.shape.batch);
+  }
+
+  void take_extremes() {
+    for (size_t c = 0; c < channels_.size(); ++c) {
+      channels_[c].summary.low = static_cast<Real>(-extremes_[2 * c]);
+      channels_[c].summary.high = static_cast<Real>(extremes_[2 * c + 1]);
+    }
+    for (int64_t r = 0; r < rank_.ranks; ++r) {
+      const auto images = static_cast<int64_t>(extremes_[2 * channels_.size() + r]);
+      if (r < rank_.rank + QACT_MUTANT("world_offset")) images_before_ += images;
+      images_ += images;
+    }
+    const int64_t n = images_ * call_.shape.spatial;
+    if (n < 2 || n > (int64_t{1} << 30)) {
+      throw std::invalid_argument(
+          "[quantile_layer_world] expected 2 to 2^30 values per channel over all ranks, got " +
+          std::to_string(n));
+    }
+    for (Channel& channel : channels_) channel.summary.n = n;
+    if (n <= kGatherLimit) {
+      for (size_t c = 0; c < channels_.size(); ++c) exact_.push_back(static_cast<int64_t>(c));
+      return go_on();
+    }
+    moments_.assign(FixedMoments::kWords * channels_.size(), 0);
+    stage_ = Stage::moments;
+  }
+
+  int64_t values() const { return images_ * call_.shape.spatial; }
+  FixedMoments fixed(const Channel& channel) const {
+    return {static_cast<double>(channel.summary.low), static_cast<double>(channel.summary.high)};
+  }
+
+  void count_moments() {
+    for_each_strip([&](int64_t c, int64_t, const Real* x, int64_t n) {
+      fixed(channels_[c]).add(x, n, moments_.data() + FixedMoments::kWords * c);
+    });
+  }
+
+  void take_moments() {
+    int64_t bins = 0;
+    for (size_t c = 0; c < channels_.size(); ++c) {
+      Channel& channel = channels_[c];
+      plan_channel(static_cast<int64_t>(c), channel);
+      if (channel.how == How::exact) exact_.push_back(static_cast<int64_t>(c));
+      if (channel.how != How::binned) continue;
+      channel.first = bins;
+      bins += channel.plan.bins;
+    }
+    if (bins == 0) return go_on();
+    histograms_.clear(bins, values());
+    stage_ = Stage::bins;
+  }
+
+  void plan_channel(int64_t c, Channel& channel) const {
+    Summary<Real>& summary = channel.summary;
+    channel.how = How::not_finite;
+    summary.mean = summary.variance = std::numeric_limits<double>::quiet_NaN();
+    if (!std::isfinite(summary.high - summary.low)) return;
+    const auto moments = fixed(channel).of(moments_.data() + FixedMoments::kWords * c, summary.n);
+    summary.mean = moments.mean;
+    summary.variance = moments.variance;
+    channel.norm = ChannelNorm(call_, c, summary.mean, summary.variance);
+    if (!summary.finite() || !channel.norm.finite()) return;
+    const bool binned = channel.norm.bins(summary, call_.quantile, channel.plan);
+    channel.how = binned ? How::binned : How::exact;
+  }
+
+  void count_histograms() {
+    if (plan_) {
+      for_each_group(*plan_, execution_, [&](int64_t begin, int64_t end) {
+        Strips<Real> x(call_.x, *plan_, kernels_, /*keeps=*/true);
+        std::vector<BinnedChannel<Real>> own(plan_->group);
+        for (int64_t group = begin; group < end; ++group) count_group(group, x, own);
+      });
+    }
+    histograms_.pack();
+  }
+
+  void count_group(int64_t group, Strips<Real>& x, std::vector<BinnedChannel<Real>>& own) {
+    const int64_t first = plan_->first_channel(group), channels = plan_->channels_of(group);
+    for (int64_t g = 0; g < channels; ++g) own[g].bins.plan = channels_[first + g].plan;
+    count_bins(kernels_, tables_, *plan_, x, group, {0, channels}, own);
+    for (int64_t g = 0; g < channels; ++g) {
+      const Channel& channel = channels_[first + g];
+      if (channel.how != How::binned) continue;
+      own[g].bins.finish(tables_);
+      std::copy_n(own[g].bins.count.data(), channel.plan.bins, histograms_.data() + channel.first);
+    }
+  }
+
+  // A channel's histogram over all ranks, and the levels of its light bins.
+  bool load(const Channel& channel, BinnedChannel<Real>& binned) const {
+    binned.bins.plan = channel.plan;
+    binned.bins.clear(channel.summary.n);
+    std::copy_n(histograms_.data() + channel.first, channel.plan.bins, binned.bins.count.data());
+    return binned.solve(kernels_, tables_, call_.quantile);
+  }
+
+  void take_histograms() {
+    histograms_.unpack();
+    execution_.run(call_.shape.channels, 1, [&](int64_t begin, int64_t end) {
+      BinnedChannel<Real> binned;
+      for (int64_t c = begin; c < end; ++c) {
+        Channel& channel = channels_[c];
+        if (channel.how != How::binned || !load(channel, binned)) continue;
+        channel.search.start(tables_, binned.bins, call_.quantile, channel.summary.low,
+                             channel.summary.high);
+      }
+    });
+    go_on();
+  }
+
+  void count_intervals() {
+    for_each_strip([&](int64_t c, int64_t, const Real* x, int64_t n) {
+      Channel& channel = channels_[c];
+      alignas(64) uint16_t bin[kLongestStrip];
+      kernels_.find_bins(x, n, channel.plan.map, bin);
+      channel.search.count(tables_, bin, x, n, intervals_.data() + channel.first_interval);
+    });
+    intervals_.pack();
+  }
+
+  void take_intervals() {
+    intervals_.unpack();
+    for (Channel& channel : channels_) {
+      if (channel.search.open()) channel.search.next(intervals_.data() + channel.first_interval);
+    }
+    go_on();
+  }
+
+  // To whatever is left after the histograms.
+  void go_on() {
+    int64_t counters = 0;
+    for (Channel& channel : channels_) {
+      if (!channel.search.open()) continue;
+      channel.first_interval = counters;
+      counters += channel.search.counters();
+    }
+    if (counters > 0) {
+      intervals_.clear(counters, values());
+      stage_ = Stage::search;
+    } else if (ranked_ < exact_.size()) {
+      const size_t at_once = std::max<int64_t>(1, kGathered / values());
+      gathering_ = std::min(at_once, exact_.size() - ranked_);
+      gathered_.assign(gathering_ * values(), 0);
+      stage_ = Stage::gather;
+    } else {
+      gathered_ = {};
+      stage_ = Stage::done;
+    }
+  }
+
+  // Among the channels that are being gathered, or -1.
+  int64_t slot_of(int64_t c) const {
+    const auto begin = exact_.begin() + ranked_, end = begin + gathering_;
+    const auto at = std::lower_bound(begin, end, c);
+    return at != end && *at == c ? at - begin : -1;
+  }
+
+  void copy_values() {
+    for_each_strip([&](int64_t c, int64_t tile, const Real* x, int64_t n) {
+      std::copy_n(x, n,
+                  gathered_.data() + slot_of(c) * values() + images_before_ * call_.shape.spatial +
+                      plan_->start(tile));
+    });
+  }
+
+  // By the layer of one process, whose own codes are those of its images.
+  void rank_gathered() {
+    const int64_t n = values(), own = call_.shape.context_size();
+    const auto channels = static_cast<int64_t>(gathering_);
+    std::vector<double> weight_in, bias_in;
+    for (int64_t i = 0; i < channels; ++i) {
+      weight_in.push_back(call_.weight_in.at(exact_[ranked_ + i], 1.0));
+      bias_in.push_back(call_.bias_in.at(exact_[ranked_ + i], 0.0));
+    }
+    std::vector<uint8_t> code(channels * n);
+    std::vector<int32_t> table(channels * kCodeTableWords);
+    std::vector<double> stats(channels * kLayerStats);
+    std::vector<int64_t> context(call_.context ? channels * kContextBins : 0);
+    LayerForward whole = call_;
+    whole.shape = {images_, channels, call_.shape.spatial};
+    whole.x = {gathered_.data(), kType, call_.shape.spatial, n, 1};
+    whole.y = {};
+    whole.weight_in = {weight_in.data(), true};
+    whole.bias_in = {bias_in.data(), true};
+    whole.weight_out = whole.bias_out = {};
+    whole.code = code.data();
+    whole.table = table.data();
+    whole.stats = stats.data();
+    whole.context = call_.context ? context.data() : nullptr;
+    layer_forward_whole(whole, execution_);
+    for (int64_t i = 0; i < channels; ++i) {
+      const int64_t c = exact_[ranked_ + i];
+      const auto copy_row = [&](const auto& from, int64_t row, auto* to) {
+        std::copy_n(from.data() + i * row, row, to + c * row);
+      };
+      std::copy_n(code.data() + i * n + images_before_ * call_.shape.spatial, own,
+                  call_.code + c * own);
+      copy_row(stats, kLayerStats, call_.stats);
+      if (call_.table) copy_row(table, kCodeTableWords, call_.table);
+      if (call_.context) copy_row(context, kContextBins, call_.context);
+      const auto* of = reinterpret_cast<const CodeTable*>(table.data() + i * kCodeTableWords);
+      level_of_.insert(level_of_.end(), of->level, of->level + kCodes);
+    }
+    ranked_ += gathering_;
+    go_on();
+  }
+
+  // A channel's tables, ready to write its values.
+  struct Solved {
+    BinnedChannel<Real> binned;
+    OutputTable<Real> output;
+  };
+
+  void solve(int64_t c, Solved& to) const {
+    const Channel& channel = channels_[c];
+    LayerStats stats;
+    if (channel.how == How::exact) {
+      std::memcpy(&stats, call_.stats + c * kLayerStats, sizeof(stats));
+      const int64_t at = std::lower_bound(exact_.begin(), exact_.end(), c) - exact_.begin();
+      return set_outputs(call_, c, stats, level_of_.data() + at * kCodes, to.output);
+    }
+    CodeTable table = {};
+    int64_t* context = call_.context ? call_.context + c * kContextBins : nullptr;
+    if (channel.how == How::binned) {
+      stats = solve_binned(channel, to, table, context);
+    } else {
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      stats = {channel.summary.mean, channel.summary.variance, nan, nan, 0, 0, 0, 0};
+      if (context) std::fill_n(context, kContextBins, int64_t{0});
+    }
+    table.var_in = stats.var_in;
+    table.mean_out = stats.mean_out;
+    table.var_out = stats.var_out;
+    set_outputs(call_, c, stats, table.level, to.output);
+    std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
+    if (call_.table) std::memcpy(call_.table + c * kCodeTableWords, &table, sizeof(table));
+  }
+
+  LayerStats solve_binned(const Channel& channel, Solved& to, CodeTable& table,
+                          int64_t* context) const {
+    const auto& [z, weight, bias, inverse] = channel.norm;
+    load(channel, to.binned);
+    for (const auto& heavy : channel.search.heavy()) {
+      if (!QACT_MUTANT("world_heavy_levels")) to.binned.set_level(heavy.bin, heavy.level);
+    }
+    const CodeCells cells = channel.norm.cells(channel.summary, call_.quantile.levels);
+    CodeCounts counts;
+    counts.clear(cells.farthest());
+    to.binned.find_codes(tables_, cells, weight, bias, counts);
+    const auto xhat = [&](int32_t bin) {
+      return (channel.plan.centre(bin) - channel.norm.bias) / channel.norm.weight;
+    };
+    channel.search.correct(to.binned.codes(), xhat, counts);
+    if (call_.table) {
+      to.binned.fill_table(tables_, call_.quantile, weight, bias, counts, table);
+    } else {
+      std::memcpy(table.level, counts.levels(), sizeof(table.level));
+    }
+    if (context) to.binned.write_context(tables_, context);
+    return layer_stats(channel.summary.mean, channel.summary.variance, counts.level_sums(tables_),
+                       static_cast<double>(channel.summary.n), call_.quantile.levels);
+  }
+
+  void write_group(int64_t group, Strips<Real>& x, Strips<Real>& y, std::vector<Solved>& solved) {
+    const int64_t first = plan_->first_channel(group), channels = plan_->channels_of(group);
+    for (int64_t g = 0; g < channels; ++g) solve(first + g, solved[g]);
+    for_each_tile(*plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
+      write_codes(first + g, solved[g], x.load(group, tile, g), tile, size);
+    });
+    if (!call_.y) return;
+    std::vector<OutputTable<Real>> outputs(channels);
+    for (int64_t g = 0; g < channels; ++g) outputs[g] = solved[g].output;
+    for (int64_t tile = 0; tile < plan_->tiles; ++tile) {
+      y.store_runs(group, tile, [&](Real* to, RunBlock runs) {
+        runs.pitch = plan_->shape.context_size();
+        kernels_.layer_output(code(first, tile), runs, outputs.data(), to);
+      });
+    }
+  }
+
+  uint8_t* code(int64_t c, int64_t tile) const {
+    return call_.code + c * call_.shape.context_size() + plan_->start(tile);
+  }
+
+  void write_codes(int64_t c, Solved& solved, const Real* x, int64_t tile, int64_t n) const {
+    const Channel& channel = channels_[c];
+    if (channel.how == How::exact) return;
+    uint8_t* out = code(c, tile);
+    if (channel.how == How::not_finite) return (void)std::fill_n(out, n, uint8_t{0});
+    alignas(64) uint16_t bin[kLongestStrip];
+    kernels_.find_bins(x, n, channel.plan.map, bin);
+    Ahead nothing = Ahead::nothing(x);
+    tables_.code_bytes(bin, n, solved.binned.codes(), channel.plan.bins, out, nothing);
+    channel.search.correct(tables_, bin, x, n, solved.binned.codes(), out);
+  }
+
+  LayerForward call_;
+  Rank rank_;
+  Execution execution_;
+  const TensorKernels<Real>& kernels_;
+  const TableKernels& tables_;
+  std::optional<TilePlan> plan_;  // none where this rank has no images
+  std::vector<Channel> channels_;
+  Stage stage_ = Stage::extremes;
+  int64_t images_ = 0, images_before_ = 0;  // of all ranks, and of those before this one
+  std::vector<double> extremes_;            // [channels] of -low and high, [ranks] of images
+  std::vector<int64_t> moments_;
+  WorldCounts histograms_, intervals_;
+  // Channels whose contexts are gathered, some at a time; the levels of their codes.
+  std::vector<int64_t> exact_;
+  size_t ranked_ = 0, gathering_ = 0;
+  std::vector<Real> gathered_;
+  std::vector<uint8_t> level_of_;
+};
+
+}  // namespace
+
+std::unique_ptr<WorldForward> world_forward(const LayerForward& call, const Rank& rank,
+                                            const Execution& execution) {
+  if (call.x.dtype == DType::f64) return std::make_unique<Forward<double>>(call, rank, execution);
+  return std::make_unique<Forward<float>>(call, rank, execution);
+}
+
+}  // namespace qact::core
