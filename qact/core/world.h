@@ -57,6 +57,8 @@ class WorldForward {
   // and goes on from the reduced ones. Throws std::invalid_argument where there are fewer than two
   // values per channel on all ranks, or more than 2^30: on every rank alike.
   virtual void next() = 0;
+  // Of each channel on all ranks, once the first round is reduced.
+  virtual int64_t values() const = 0;
   // y, code, table, stats and context, which are those of all ranks' images.
   virtual void write() = 0;
 };

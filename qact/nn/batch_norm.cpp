@@ -5,6 +5,8 @@
 #include <ostream>
 
 #include "qact/nn/channel_statistics.h"
+#include "qact/nn/process_group.h"
+#include "qact/nn/synced_batch_norm.h"
 #include "qact/ops/checks.h"
 
 namespace qact::nn {
@@ -55,22 +57,36 @@ torch::Tensor BatchNormImpl::normalise(const torch::Tensor& x) {
   }
 }
 
+double BatchNormImpl::next_momentum() {
+  num_batches_tracked += 1;
+  return options.momentum() ? *options.momentum()
+                            : 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
+}
+
 torch::Tensor BatchNormImpl::in_batch(const torch::Tensor& x, bool track) {
+  if (!options.process_group().empty()) return in_world(x, track);
   TORCH_CHECK(x.numel() > x.size(1),
               "[BatchNorm] expected more than one value per channel to take statistics from, got ",
               ops::describe(x));
-  double momentum = 0;
-  if (track) {
-    num_batches_tracked += 1;
-    momentum = options.momentum() ? *options.momentum()
-                                  : 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
-  }
+  const double momentum = track ? next_momentum() : 0;
   return torch::batch_norm(x, weight, bias, track ? ops::maybe(running_mean) : std::nullopt,
                            track ? ops::maybe(running_var) : std::nullopt, /*training=*/true,
                            momentum, options.eps(), /*cudnn_enabled=*/true);
 }
 
+torch::Tensor BatchNormImpl::in_world(const torch::Tensor& x, bool track) {
+  const auto [y, mean, var] =
+      synced_batch_norm(x, weight, bias, options.eps(), options.process_group());
+  if (!track) return y;
+  torch::NoGradGuard no_grad;
+  const double momentum = next_momentum();
+  running_mean.lerp_(mean.to(running_mean), momentum);
+  running_var.lerp_(var.to(running_var), momentum);
+  return y;
+}
+
 torch::Tensor BatchNormImpl::in_blend(const torch::Tensor& x) {
+  check_no_process_group("BatchNorm", options.process_group(), options.context_mode());
   const bool stream = options.context_mode() == ContextMode::stream;
   const auto images = static_cast<double>(x.size(0));
   const double share =

@@ -28,14 +28,19 @@ void InstanceBatchNormImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor InstanceBatchNormImpl::forward(const torch::Tensor& x) {
   TORCH_CHECK(x.dim() >= 2 && x.size(1) == num_features_, "[InstanceBatchNorm] expected ",
               num_features_, " channels in dimension 1, got ", ops::describe(x));
-  TORCH_CHECK(x.numel() > x.size(0) * x.size(1),
+  const bool empty = x.size(0) == 0;  // a rank without images
+  TORCH_CHECK(empty || x.numel() > x.size(0) * x.size(1),
               "[InstanceBatchNorm] expected more than one value per image and channel to take "
               "statistics from, got ",
               ops::describe(x));
   const int64_t instance = weight.size(0);
+  const torch::Tensor part = x.narrow(1, 0, instance);
   const torch::Tensor in_images =
-      torch::instance_norm(x.narrow(1, 0, instance), weight, bias, {}, {}, /*use_input_stats=*/true,
-                           /*momentum=*/0, batch->options.eps(), /*cudnn_enabled=*/true);
+      empty ? torch::batch_norm(part, weight, bias, torch::zeros_like(weight),
+                                torch::ones_like(weight), /*training=*/false, /*momentum=*/0,
+                                batch->options.eps(), /*cudnn_enabled=*/true)
+            : torch::instance_norm(part, weight, bias, {}, {}, /*use_input_stats=*/true,
+                                   /*momentum=*/0, batch->options.eps(), /*cudnn_enabled=*/true);
   const torch::Tensor in_batch = batch->forward(x.narrow(1, instance, num_features_ - instance));
   return torch::relu(torch::cat({in_images, in_batch}, 1));
 }

@@ -10,6 +10,7 @@
 
 #include "qact/core/context.h"
 #include "qact/nn/channel_statistics.h"
+#include "qact/nn/process_group.h"
 #include "qact/nn/running_quantiles.h"
 #include "qact/ops/checks.h"
 #include "qact/ops/context.h"
@@ -17,6 +18,7 @@
 #include "qact/ops/quantile_activation.h"
 #include "qact/ops/quantile_apply.h"
 #include "qact/ops/quantile_layer.h"
+#include "qact/ops/quantile_layer_world.h"
 
 namespace qact::nn {
 namespace {
@@ -58,6 +60,9 @@ void check_scope(const QuantileActivationOptions& options) {
   TORCH_CHECK(grouped ? options.group_images() > 0 : options.group_images() == 0, "[", kName,
               "] expected group_images > 0 with the scope group, and 0 with others, got ",
               options.group_images());
+  TORCH_CHECK(options.scope() == Scope::world || options.process_group().empty(), "[", kName,
+              "] expected a process_group with the scope world alone, got '",
+              options.process_group(), "'");
   const bool norms = options.norm_in() && options.norm_out();
   TORCH_CHECK(norms || (options.scope() == Scope::batch && share == 0), "[", kName,
               "] expected norm_in and norm_out with a scope other than batch, got norm_in ",
@@ -137,6 +142,7 @@ void QuantileActivationImpl::pretty_print(std::ostream& stream) const {
          << ", norm_out=" << options.norm_out();
   if (options.scope() == Scope::image) stream << ", scope=image";
   if (options.scope() == Scope::group) stream << ", scope=group of " << options.group_images();
+  if (options.scope() == Scope::world) stream << ", scope=world";
   if (options.image_share() > 0) stream << ", image_share=" << options.image_share();
   stream << ")";
 }
@@ -159,7 +165,10 @@ torch::Tensor QuantileActivationImpl::rank(const torch::Tensor& x, bool track) {
 }
 
 torch::Tensor QuantileActivationImpl::run(const torch::Tensor& x, const Call& call) {
-  ops::check_values(kName, x);
+  // A rank may have no images; whether all ranks have none, the operator sees.
+  const bool of_no_images = x.dim() > 1 && x.size(0) == 0 &&
+                            (options.scope() == Scope::world || options.scope() == Scope::image);
+  if (!of_no_images) ops::check_values(kName, x);
   TORCH_CHECK(x.size(1) == options.num_features(), "[", kName, "] expected ",
               options.num_features(), " channels in dimension 1, got ", ops::describe(x));
   if (is_training()) return in_batch(x, call);
@@ -237,24 +246,42 @@ torch::Tensor QuantileActivationImpl::in_batch(const torch::Tensor& x, const Cal
 }
 
 torch::Tensor QuantileActivationImpl::in_batch_fused(const torch::Tensor& x, const Call& call) {
+  if (options.scope() == Scope::world || x.size(0) == 0) return in_world(x, call);
   const core::Scope in = scope();
   auto [y, stats, batch] = ops::quantile_layer(
       x, {maybe(weight_in), maybe(bias_in), weight_out, bias_out},
       {.quantile = quantile(), .eps = options.eps(), .track = call.track, .scope = in});
   if (!call.track) return y;
+  const double n = values_per_channel(x);
+  const double share =
+      static_cast<double>(in.images_of(x.size(0))) / static_cast<double>(x.size(0));
+  track(stats, batch, share * n, n);
+  return y;
+}
+
+torch::Tensor QuantileActivationImpl::in_world(const torch::Tensor& x, const Call& call) {
+  const auto [y, stats, batch, values] = ops::quantile_layer_world(
+      x, {maybe(weight_in), maybe(bias_in), weight_out, bias_out},
+      {.quantile = quantile(), .eps = options.eps(), .track = call.track, .scope = scope()},
+      options.process_group());
+  if (!call.track) return y;
+  const double n = static_cast<double>(values.item<int64_t>());
+  track(stats, batch, n, n);
+  return y;
+}
+
+// After a batch of so many values per channel, whose statistics are those of contexts of `share`.
+void QuantileActivationImpl::track(const torch::Tensor& stats, const torch::Tensor& batch,
+                                   double share, double values) {
   torch::NoGradGuard no_grad;
   const Rows to = rows();
   if (to.context.size(0) == 0) {
     num_batches_tracked += 1;
-    return y;
+    return;
   }
-  const double n = values_per_channel(x);
-  const double share =
-      static_cast<double>(in.images_of(x.size(0))) / static_cast<double>(x.size(0));
   ops::layer_track(
       {to.mean_in, to.var_in, to.mean_out, to.var_out, to.context, num_batches_tracked},
-      {stats, batch, momentum_of_next(), share * n, effective_count(n)});
-  return y;
+      {stats, batch, momentum_of_next(), share, effective_count(values)});
 }
 
 // Channels whose scope is the image take the layer; the others are ranked among running quantiles.
@@ -304,6 +331,7 @@ torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const R
 // shares, each before what follows it is ranked.
 torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Rows& rows,
                                                const Call& call) {
+  check_no_process_group(kName, options.process_group(), options.context_mode());
   const bool stream = options.context_mode() == ContextMode::stream, track = stream && call.track;
   const double images = static_cast<double>(x.size(0)), all_images = options.prior() + images;
   const double share = stream ? options.momentum().value_or(kStreamMomentum) : images / all_images;

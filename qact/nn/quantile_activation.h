@@ -19,6 +19,7 @@ enum class Scope {
   batch,  // those of the whole batch
   image,  // those of one image: no image sees another
   group,  // those of `group_images` consecutive images; the last group has the remainder
+  world,  // those of all processes of `process_group`, as if one had all of their batches
 };
 
 struct QuantileActivationOptions {
@@ -43,6 +44,9 @@ struct QuantileActivationOptions {
   // Scopes other than batch need both norms, which have the same scope.
   TORCH_ARG(Scope, scope) = Scope::batch;
   TORCH_ARG(int64_t, group_images) = 0;
+  // Of the scope world: the name that c10d knows the process group by; empty: this process alone,
+  // with the same result, to the last bit, as any number of processes.
+  TORCH_ARG(std::string, process_group) = "";
   // The share of the channels, the first ones, rounded down, whose scope is the image in any case.
   // They have no running context: in eval(), too, each image is its own.
   TORCH_ARG(double, image_share) = 0.0;
@@ -105,6 +109,8 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   torch::Tensor run(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch(const torch::Tensor& x, const Call& call);
   torch::Tensor in_batch_fused(const torch::Tensor& x, const Call& call);
+  torch::Tensor in_world(const torch::Tensor& x, const Call& call);
+  void track(const torch::Tensor& stats, const torch::Tensor& batch, double share, double values);
   torch::Tensor in_running(const torch::Tensor& x, const Call& call);
   torch::Tensor in_images(const torch::Tensor& x);
   torch::Tensor in_tracked(const torch::Tensor& x, const Rows& rows, const Call& call);

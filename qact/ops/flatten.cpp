@@ -73,7 +73,7 @@ FlatTensor flatten_spatial(const at::Tensor& x) {
   int64_t stride = 1;
   const bool taken = one_stride(x, stride);
   out.tensor = taken ? x : x.contiguous();
-  out.shape = {x.size(0), x.size(1), x.numel() / (x.size(0) * x.size(1))};
+  out.shape = {x.size(0), x.size(1), c10::multiply_integers(x.sizes().slice(2))};
   out.view = {out.tensor.data_ptr(), dtype_of(x), out.tensor.stride(0), out.tensor.stride(1),
               taken ? stride : 1};
   return out;

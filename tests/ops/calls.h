@@ -9,6 +9,7 @@
 
 #include "qact/ops/context.h"
 #include "qact/ops/quantile_layer_impl.h"
+#include "qact/ops/quantile_layer_world_impl.h"
 
 namespace qact::tests {
 
@@ -71,6 +72,7 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
   const torch::Tensor table = kept(forward.table, sizes.table_rows, sizes.table_columns);
   const auto [tracked_y, all_stats, batch] = ops::quantile_layer(x, {}, {.track = true});
   const torch::Tensor batches = torch::zeros({}, torch::kLong);
+  const auto world = ops::world_layer_forward(x, {}, {}, /*keep=*/true, "").kept;
   std::vector<OperatorCall> calls = {
       {"quantile_activation", "", "x", {x, 100, 100.0, 0.5, 0.5, "auto", true, 0, 0}},
       {"_quantile_activation_forward",
@@ -93,6 +95,18 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
        "grad_y",
        {x, x, code, table, forward.stats, v[0], v[1], v[2], 1e-5, 100, 100.0, 0.5, 0.5, "auto",
         image, 0, ops::name(keep)}},
+      {"quantile_layer_world",
+       "",
+       "x",
+       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, ""}},
+      {"_quantile_layer_world_forward",
+       "quantile_layer_world",
+       "x",
+       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, true, ""}},
+      {"_quantile_layer_world_backward",
+       "quantile_layer_world_backward",
+       "grad_y",
+       {x, world.code, world.table, world.values, v[0], v[2], 1e-5, 100, ""}},
       {"quantile_apply", "", "x", {x, quantiles, v[0], v[1], v[2], v[3], 0.5, true}},
       {"_quantile_apply_backward",
        "quantile_apply_backward",

@@ -19,6 +19,13 @@ def layer_saved(x):
     return out[1:4]
 
 
+def world_saved(x):
+    vectors = (None, None, None, None)
+    out = qact._quantile_layer_world_forward(
+        x, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, True, "")
+    return out[1], out[2], out[5]
+
+
 def cases():
     x4, x2 = torch.randn(4, 3, 5, 6), torch.randn(40, 3)
     last = torch.randn(4, 3, 5, 6).to(memory_format=torch.channels_last)
@@ -51,6 +58,12 @@ def cases():
          (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, 1, 0, "codes"), {}),
         ("_quantile_layer_backward",
          (x4, x4, *saved, *vectors[:3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", 0, 0, "codes"), {}),
+        ("quantile_layer_world", (needs_grad(4, 3, 5, 6), *grad_vectors), {"track": True}),
+        ("quantile_layer_world", (last, None, None, *grad_vectors[2:]), {"levels": 255}),
+        ("_quantile_layer_world_forward",
+         (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, True, ""), {}),
+        ("_quantile_layer_world_backward",
+         (x4, *world_saved(x4), *vectors[:2], 1e-5, 100, ""), {}),
         ("context_build", (x4,), {}),
         ("context_build", (x4, vectors[0], vectors[1]), {}),
         ("context_blend", (context, 10.0, context, 30.0), {}),

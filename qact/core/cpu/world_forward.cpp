@@ -40,6 +40,7 @@ class Forward final : public WorldForward {
   }
 
   bool done() const override { return stage_ == Stage::done; }
+  int64_t values() const override { return images_ * call_.shape.spatial; }
 
   Round round() override {
     const auto of = [](Round::Kind kind, auto& numbers) -> Round {
@@ -202,7 +203,6 @@ class Forward final : public WorldForward {
     stage_ = Stage::moments;
   }
 
-  int64_t values() const { return images_ * call_.shape.spatial; }
   FixedMoments fixed(const Channel& channel) const {
     return {static_cast<double>(channel.summary.low), static_cast<double>(channel.summary.high)};
   }
