@@ -15,11 +15,13 @@ from .classifier import QuantileClassifier
 from .context_mode import reset_running_stats, set_context_mode, update_contexts
 from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
                       QuantileActivation3d)
+from .sync import SyncQuantileActivation, convert_sync_quantile_activation, sync_contexts
 
 __version__ = _metadata.version("qact")
 
 __all__ = [
     "FrozenQuantileActivation", "QuantileActivation", "QuantileActivation1d", "QuantileActivation2d", "QuantileActivation3d",
-    "QuantileClassifier", "Site", "convert", "freeze", "functional", "losses",
-    "reset_running_stats", "set_context_mode", "update_contexts",
+    "QuantileClassifier", "Site", "SyncQuantileActivation", "convert",
+    "convert_sync_quantile_activation", "freeze", "functional", "losses", "reset_running_stats",
+    "set_context_mode", "sync_contexts", "update_contexts",
 ]

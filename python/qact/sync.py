@@ -1,0 +1,219 @@
+"""Contexts over several processes: every rank of a process group sees the values of all."""
+
+import copy
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from . import _autograd
+from ._library import ops
+from ._options import describe
+from .context_mode import layers
+from .modules import QuantileActivation
+
+_world = torch.ops.qact_world
+
+
+def _group(group: Optional[Any]) -> tuple[Optional[Any], int, int]:
+    """(group, rank, ranks); without torch.distributed, this process alone."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return None, 0, 1
+    group = dist.group.WORLD if group is None else group
+    return group, dist.get_rank(group), dist.get_world_size(group)
+
+
+def _all_reduce(numbers: Tensor, group: Optional[Any], ranks: int, maximum: bool = False) -> None:
+    if ranks > 1:
+        dist.all_reduce(numbers, dist.ReduceOp.MAX if maximum else dist.ReduceOp.SUM, group=group)
+
+
+class _WorldLayer(torch.autograd.Function):
+    """y; what has no gradient goes into the list `beside`: stats, context, values."""
+
+    @staticmethod
+    def forward(ctx, x, weight_in, bias_in, weight_out, bias_out, settings, track, group, beside):
+        group, rank, ranks = _group(group)
+        arguments = (x, weight_in, bias_in, weight_out, bias_out, *settings, rank, ranks)
+        rounds = torch.empty(0, dtype=torch.uint8)
+        while True:
+            numbers, maximum = _world.next_round(*arguments, rounds)
+            if numbers.numel() == 0:
+                break
+            _all_reduce(numbers, group, ranks, maximum)
+            rounds = torch.cat([rounds, numbers.view(torch.uint8)])
+        y, kept, stats, context, values = _world.finish(*arguments, rounds, track)
+        ctx.save_for_backward(kept, weight_in, weight_out)
+        ctx.arguments = (*settings[:2], values, group, ranks)
+        beside.extend((stats, context, values))
+        return y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_y):
+        kept, weight_in, weight_out = ctx.saved_tensors
+        eps, levels, values, group, ranks = ctx.arguments
+        arguments = (grad_y, kept, weight_in, weight_out, eps, levels)
+        own = _world.backward_sums(*arguments)
+        total = own.clone()
+        _all_reduce(total, group, ranks)
+        grad_x, affine = _world.backward_write(*arguments, own, total, values)
+        wanted = (row if needed else None for row, needed in zip(affine, ctx.needs_input_grad[1:5]))
+        return (grad_x, *wanted, None, None, None, None)
+
+
+def _of_no_images(x: Tensor, vectors: list[Optional[Tensor]]) -> Tensor:
+    """The layer of no images, whose parameters still have gradients: 0."""
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    for vector in vectors:
+        if vector is not None:
+            x = x * vector.view(shape).to(x.dtype)
+    return x.clone()
+
+
+class SyncQuantileActivation(QuantileActivation):
+    """QuantileActivation whose context, where it is the batch's own, is that of all ranks of a
+    process group, as torch's SyncBatchNorm takes its statistics. Channels that are ranked in their
+    image (``image_share``) stay local.
+
+    Levels, running statistics and running contexts do not depend on how the images are spread over
+    ranks, to the last bit; ranks may have different numbers of images, or none. The gradient of the
+    input is that of the sum of all ranks' losses, and a rank's gradients of the parameters are those
+    of its own loss, which DistributedDataParallel and FSDP average.
+
+    Every forward and backward pass in a batch's own context is collective: all ranks call them in
+    the same order. ``tracked`` in eval() communicates nothing; ``prior`` and ``stream`` are refused.
+
+    Args:
+        process_group: None: all processes. Without ``torch.distributed``, this one alone.
+        others: as of QuantileActivation, with both norms and the scope ``batch``. CPU tensors.
+
+    >>> import torch, qact
+    >>> layer = qact.SyncQuantileActivation(8, image_share=0.5)
+    >>> layer(torch.randn(32, 8, 4, 4)).shape
+    torch.Size([32, 8, 4, 4])
+    """
+
+    process_group: Optional[Any] = None
+
+    def __init__(self, num_features: int, *, process_group: Optional[Any] = None,
+                 **options: Any) -> None:
+        super().__init__(num_features, **options)
+        self.process_group = process_group
+        _check(self)
+
+    def __deepcopy__(self, memo: dict) -> "SyncQuantileActivation":
+        """A process group is shared, not copied."""
+        if self.process_group is not None:
+            memo[id(self.process_group)] = self.process_group
+        out = self.__class__.__new__(self.__class__)
+        memo[id(self)] = out
+        out.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return out
+
+    def _run(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
+        self._check_input_dim(x)
+        if x.shape[1] != self.num_features:
+            return super()._run(x, quantised, track)  # which refuses it
+        if self.training or self.context_mode == "batch" or not self.track_running_stats:
+            return self._in_world(x, track and self.training and self.track_running_stats)
+        if self.context_mode != "tracked" and _group(self.process_group)[2] > 1:
+            raise RuntimeError(f"[{type(self).__name__}] expected context_mode tracked or batch "
+                               f"with several processes, got {self.context_mode}")
+        return super()._run(x, quantised, track)
+
+    @torch.compiler.disable
+    def _in_world(self, x: Tensor, track: bool) -> Tensor:
+        if x.device.type != "cpu":
+            raise RuntimeError(f"[{type(self).__name__}] expected tensors on the CPU, got "
+                               f"{describe(x)} on {x.device}: contexts over several processes have "
+                               "no CUDA kernels yet")
+        first = self._image_channels
+        vectors = [self.weight_in, self.bias_in, self.weight_out, self.bias_out]
+        parts = []
+        if first > 0:
+            own = [v if v is None else v[:first] for v in vectors]
+            settings = (*self._settings(first)[:-1], 0)
+            parts.append(_of_no_images(x[:, :first], own) if x.shape[0] == 0 else
+                         _autograd.layer(x[:, :first], *own, settings, False)[0])
+        if first < self.num_features:
+            beside: list[Any] = []
+            parts.append(_WorldLayer.apply(
+                x[:, first:], *(self._rows(v) for v in vectors), self._settings(first)[:-2], track,
+                self.process_group, beside))
+            if track:
+                self._track(*beside)
+        elif track:
+            with torch.no_grad():
+                self.num_batches_tracked.add_(1)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+    def _track(self, stats: Tensor, context: Tensor, values: int) -> None:
+        running = [self._rows(buffer) for buffer in (
+            self.running_mean_in, self.running_var_in, self.running_mean_out, self.running_var_out,
+            self.context)]
+        ops.layer_track.default(*running, self.num_batches_tracked, stats, context, self.momentum,
+                                values, 1, 1)
+
+
+def _check(layer: QuantileActivation) -> None:
+    if not layer._fused or layer.scope != "batch":
+        raise ValueError(
+            "[SyncQuantileActivation] expected norm_in, norm_out and the scope batch, got norm_in "
+            f"{layer.norm_in}, norm_out {layer.norm_out}, scope {layer.scope}")
+
+
+def convert_sync_quantile_activation(model: nn.Module,
+                                     process_group: Optional[Any] = None) -> nn.Module:
+    """Every QuantileActivation of the scope batch becomes a SyncQuantileActivation, with the same
+    parameters and buffers; those of the scopes image and group see no other process and stay as
+    they are. Call it before wrapping the model in DistributedDataParallel or FSDP. Returns the
+    model, or what takes the place of a lone layer.
+
+    >>> import torch, qact
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), qact.QuantileActivation(8))
+    >>> type(qact.convert_sync_quantile_activation(model)[1]).__name__
+    'SyncQuantileActivation'
+    """
+    if isinstance(model, QuantileActivation):
+        if model.scope != "batch":
+            return model
+        _check(model)
+        out = SyncQuantileActivation.__new__(SyncQuantileActivation)
+        out.__dict__ = dict(model.__dict__, process_group=process_group)
+        return out
+    for name, child in model.named_children():
+        setattr(model, name, convert_sync_quantile_activation(child, process_group))
+    return model
+
+
+@torch.no_grad()
+def sync_contexts(model: nn.Module, process_group: Optional[Any] = None) -> None:
+    """Running statistics and contexts of every QuantileActivation become those of all ranks, where
+    each rank tracked its own batches: the mean of the contexts, and the mean and the variance of
+    the ranks' mixture. Collective. SyncQuantileActivation has them alike already.
+
+    >>> import qact
+    >>> qact.sync_contexts(qact.QuantileActivation(4))  # one process: nothing to do
+    """
+    group, _, ranks = _group(process_group)
+    if ranks == 1:
+        return
+    for layer in layers(model):
+        if not layer.track_running_stats:
+            continue
+        _all_reduce(layer.context, group, ranks)
+        layer.context.floor_divide_(ranks)
+        _all_reduce(layer.num_batches_tracked, group, ranks, maximum=True)
+        for end, norm in (("in", layer.norm_in), ("out", layer.norm_out)):
+            if not norm:
+                continue
+            running_mean = getattr(layer, "running_mean_" + end)
+            running_var = getattr(layer, "running_var_" + end)
+            mean, var = running_mean.double(), running_var.double()
+            sums = torch.stack([mean, var, mean.square()])
+            _all_reduce(sums, group, ranks)
+            sums /= ranks
+            running_mean.copy_(sums[0])
+            running_var.copy_(sums[1] + (sums[2] - sums[0].square()).clamp(min=0))

@@ -1,0 +1,173 @@
+"""Contexts over several processes, connected by Gloo: as one process, as C++, under DDP and FSDP."""
+
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+from conftest import ROOT
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+import qact
+
+sys.path.append(str(ROOT / "tests" / "python"))
+import ranks as processes  # noqa: E402
+
+SPLITS = {2: (1, 5), 4: (2, 0, 3, 1)}
+CASES = [(share, spatial, dtype) for share in (0.0, 0.5, 1.0) for spatial in (3, 90)
+         for dtype in (torch.float32, torch.float64)]
+
+
+def layer_and_input(share, spatial, dtype):
+    torch.manual_seed(5)
+    layer = qact.SyncQuantileActivation(4, image_share=share, dtype=dtype)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(4))
+    return layer, torch.randn(6, 4, spatial, 5, dtype=dtype), torch.randn(6, 4, spatial, 5,
+                                                                           dtype=dtype)
+
+
+def step(case, images, group=None):
+    layer, x, grad = layer_and_input(*case)
+    layer.process_group = group
+    x = x[images].requires_grad_()
+    y = layer(x)
+    y.backward(grad[images])
+    return (y.detach(), x.grad, torch.stack([p.grad for p in layer.parameters()]),
+            [buffer.clone() for buffer in layer.buffers()])
+
+
+def network():
+    torch.manual_seed(7)
+    model = nn.Sequential(nn.Conv2d(2, 6, 3), qact.QuantileActivation(6, image_share=0.5),
+                          nn.Flatten(), nn.Linear(6 * 36, 8), qact.QuantileActivation(8),
+                          nn.Linear(8, 3)).double()
+    return qact.convert_sync_quantile_activation(model)
+
+
+def train_step(model, images, ranks):
+    """The mean loss of 6 images; averaging over ranks divides by their number."""
+    torch.manual_seed(8)
+    x, target = torch.randn(6, 2, 8, 8).double(), torch.randint(3, (6,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    losses = nn.functional.cross_entropy(model(x[images]), target[images], reduction="sum")
+    (losses * ranks / 6).backward()
+    optimizer.step()
+    return model
+
+
+def mixed_contexts(rank):
+    """Running state of ranks that tracked their own batches."""
+    torch.manual_seed(rank)
+    layer = qact.QuantileActivation(3, momentum=1.0)
+    layer(torch.randn(64, 3) * (rank + 1) + rank)
+    before = [layer.context.clone(), layer.running_mean_in.clone(), layer.running_var_in.clone()]
+    qact.sync_contexts(layer)
+    return before, [layer.context, layer.running_mean_in, layer.running_var_in]
+
+
+def refusals():
+    layer = qact.SyncQuantileActivation(3, context_mode="prior").eval()
+    messages = []
+    for call in (lambda: layer(torch.randn(4, 3)),
+                 lambda: qact.SyncQuantileActivation(3)(torch.randn(int(dist.get_rank() == 0), 3))):
+        with pytest.raises((RuntimeError, ValueError)) as error:
+            call()
+        messages.append(str(error.value).splitlines()[0])
+    return messages
+
+
+def on_each_rank(rank, ranks):
+    out = {"steps": {}}
+    for n, split in SPLITS.items():
+        group = dist.new_group(range(n))
+        if rank < n:
+            own = slice(sum(split[:rank]), sum(split[:rank + 1]))
+            out["steps"][n] = [step(case, own, group) for case in CASES]
+    own = slice(sum(SPLITS[ranks][:rank]), sum(SPLITS[ranks][:rank + 1]))
+    ddp = train_step(DistributedDataParallel(network()), own, ranks)
+    out["ddp"] = ddp.module.state_dict()
+    model = network()
+    mesh = dist.device_mesh.init_device_mesh("cpu", (ranks,))
+    for child in (model[0], model[3], model):
+        fully_shard(child, mesh=mesh)
+    out["fsdp"] = {name: value.full_tensor() if hasattr(value, "full_tensor") else value
+                   for name, value in train_step(model, own, ranks).state_dict().items()}
+    out["contexts"] = mixed_contexts(rank)
+    out["refusals"] = refusals()
+    return out
+
+
+@pytest.fixture(scope="module")
+def found():
+    return processes.run(on_each_rank, max(SPLITS))
+
+
+@pytest.mark.parametrize("ranks", SPLITS)
+def test_ranks_are_one_process(found, ranks):
+    for i, case in enumerate(CASES):
+        y, grad_x, affine, buffers = step(case, slice(0, 6))
+        of_ranks = [result["steps"][ranks][i] for result in found[:ranks]]
+        assert torch.equal(torch.cat([r[0] for r in of_ranks]), y), case
+        bound = 1e-12 if case[2] == torch.float64 else 1e-6
+        for grad, expected in ((torch.cat([r[1] for r in of_ranks]), grad_x),
+                               (sum(r[2] for r in of_ranks), affine)):
+            assert (grad - expected).abs().max() <= bound * expected.abs().max(), case
+        for rank in of_ranks:
+            assert all(torch.equal(a, b) for a, b in zip(rank[3], buffers)), case
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_is_the_operator_of_cpp(cpp, case):
+    layer, x, _ = layer_and_input(*case)
+    first = layer._image_channels
+    if first == 4:
+        return
+    expected = cpp.quantile_layer_world(
+        x[:, first:], *(v[first:].detach() for v in layer.parameters()), track=True)
+    assert torch.equal(layer(x)[:, first:], expected[0])
+
+
+def test_a_step_in_double_is_one_process(found):
+    expected = train_step(network(), slice(0, 6), 1).state_dict()
+    plain = network()
+    for i in (1, 4):  # the layer of the batch, without rounds
+        layer = qact.QuantileActivation(plain[i].num_features, image_share=plain[i].image_share)
+        plain[i] = layer.double()
+    in_batch = train_step(plain, slice(0, 6), 1).state_dict()
+    for state in (in_batch, *(rank[name] for rank in found for name in ("ddp", "fsdp"))):
+        for name, value in expected.items():
+            assert (state[name] - value).abs().max() <= 1e-9 * (1 + value.abs().max()), name
+
+
+def test_contexts_of_ranks_are_mixed(found):
+    before = [rank["contexts"][0] for rank in found]
+    for rank in found:
+        context, mean, var = rank["contexts"][1]
+        assert torch.equal(context, sum(b[0] for b in before) // len(found))
+        means = torch.stack([b[1].double() for b in before])
+        expected = torch.stack([b[2].double() for b in before]).mean(0) + means.var(0, correction=0)
+        assert torch.allclose(mean.double(), means.mean(0), rtol=1e-5)
+        assert torch.allclose(var.double(), expected, rtol=1e-5)
+
+
+def test_wrong_use_is_an_error_on_every_rank(found):
+    for rank in found:
+        assert rank["refusals"] == [
+            "[SyncQuantileActivation] expected context_mode tracked or batch with several "
+            "processes, got prior",
+            "[quantile_layer_world] expected 2 to 2^30 values per channel over all ranks, got 1"]
+
+
+def test_conversion_keeps_parameters_and_other_scopes():
+    model = nn.Sequential(qact.QuantileActivation(4), qact.QuantileActivation(4, scope="image"))
+    parameters = list(model.parameters())
+    converted = qact.convert_sync_quantile_activation(model)
+    assert isinstance(converted[0], qact.SyncQuantileActivation)
+    assert type(converted[1]) is qact.QuantileActivation
+    assert all(a is b for a, b in zip(parameters, converted.parameters()))
+    with pytest.raises(ValueError, match="expected norm_in, norm_out and the scope batch"):
+        qact.convert_sync_quantile_activation(qact.QuantileActivation(4, norm_out=False))
