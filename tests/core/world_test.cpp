@@ -210,6 +210,7 @@ TEST(World, EqualsOneProcessInDouble) {
     const LayerRun alone = given.alone();
     const WorldRun run = given.run({1, 0, 3, 2});
     EXPECT_TRUE(same(run.level, alone.level));
+    EXPECT_TRUE(same(run.context, alone.context));
     for (int64_t c = 0; c < 5; ++c) {
       expect_near(run.y.get(c), alone.y.get(c), 1e-12);
       expect_near(run.grad_x.get(c), alone.grad_x.get(c), 1e-10);

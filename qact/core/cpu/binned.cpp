@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 
 #include "qact/core/context.h"
 #include "qact/core/mutant.h"
@@ -153,13 +152,13 @@ void BinnedChannel<Real>::fill_table(const TableKernels& tables, const Quantile&
 }
 
 template <class Real>
-void BinnedChannel<Real>::write_context(const TableKernels& tables, int64_t* context) {
+void BinnedChannel<Real>::write_context(const TableKernels& tables, std::span<const Tie> ties,
+                                        int64_t* context) {
   static const auto upper_edges = [] {
     std::array<float, padded(kContextBins)> out{};
     for (int b = 0; b < kContextBins; ++b) out[b] = context_edge(b + 1);
     return out;
   }();
-  const std::span<const Tie> ties = has_heavy_ ? heavy_.ties() : std::span<const Tie>{};
   for (const Tie& tie : ties) bins.remove(tie.bin, tie.count);
   cumulative_.at(tables, bins, upper_edges.data(), kContextBins);
   tables.context_counts(cumulative_.whole.data(), cumulative_.part.data(), context);

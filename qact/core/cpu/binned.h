@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "qact/core/cpu/code_counts.h"
@@ -56,7 +57,10 @@ class BinnedChannel {
                   const CodeCounts& counts, CodeTable& table);
 
   // Writes the channel's context, ties apart. The last use of the histogram, which loses them.
-  void write_context(const TableKernels& tables, int64_t* context);
+  void write_context(const TableKernels& tables, int64_t* context) {
+    write_context(tables, has_heavy_ ? std::span(heavy_.ties()) : std::span<const Tie>{}, context);
+  }
+  void write_context(const TableKernels& tables, std::span<const Tie> ties, int64_t* context);
 
  private:
   typename HeavyBins<Real>::Work work(const TensorKernels<Real>& kernels,

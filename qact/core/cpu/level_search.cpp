@@ -2,16 +2,20 @@
 
 #include <algorithm>
 
+#include "qact/core/context.h"
 #include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 
 template <class Real>
 void LevelSearch<Real>::start(const TableKernels& tables, const Histogram<Real>& bins,
-                              const Quantile& quantile, Real low, Real high) {
+                              const Quantile& quantile, Real low, Real high, bool ties) {
   plan_ = bins.plan;
   bound_ = quantile.bound;
-  rule_ = LevelRule(quantile, bins.negatives, bins.total() - bins.negatives);
+  of_sign_[0] = bins.negatives;
+  of_sign_[1] = bins.total() - bins.negatives;
+  wants_ties_ = ties;
+  rule_ = LevelRule(quantile, of_sign_[0], of_sign_[1]);
   std::vector<int32_t> found(plan_.bins);
   for (const bool positive : {false, true}) {
     const int32_t begin = positive ? plan_.split : 0, end = positive ? plan_.bins : plan_.split;
@@ -46,11 +50,16 @@ template <class Real>
 void LevelSearch<Real>::place(Interval interval) {
   if (interval.count == 0) return;
   const HeavyBin& heavy = heavy_[interval.heavy];
-  const bool tie = interval.end - interval.begin == 1;
+  const bool alike = interval.end - interval.begin == 1;
   const int64_t last = interval.before + interval.count;
-  const int least = level(heavy, interval.begin, tie ? last : interval.before + 1);
+  const int least = level(heavy, interval.begin, alike ? last : interval.before + 1);
   interval.level = level(heavy, interval.end - 1, last - QACT_MUTANT("search_rank"));
-  (tie || least == interval.level ? done_ : open_).push_back(interval);
+  const bool ties = wants_ties_ && context_is_tie(interval.count, of_sign_[heavy.positive]);
+  if (ties && alike) {
+    ties_.push_back({heavy.bin, static_cast<int32_t>(interval.count),
+                     static_cast<float>(plan_.z_of_t(number_of<Real>(interval.begin)))});
+  }
+  (alike || (least == interval.level && !ties) ? done_ : open_).push_back(interval);
 }
 
 template <class Real>

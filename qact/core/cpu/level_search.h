@@ -4,7 +4,8 @@
 // intervals, whose counts over all ranks bound the levels of their values. Intervals whose bounds
 // agree are done, the others are cut again, down to a single number if need be: its values tie.
 // There are never more open intervals than levels and one more, and four (float) or eight (double)
-// rounds end every search.
+// rounds end every search. Where a running context wants to know of ties, intervals that may hold
+// one are cut, too.
 #pragma once
 
 #include <bit>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "qact/core/cpu/code_counts.h"
+#include "qact/core/cpu/heavy_bins.h"
 #include "qact/core/cpu/histogram.h"
 #include "qact/core/levels.h"
 #include "qact/core/mutant.h"
@@ -39,9 +41,9 @@ template <class Real>
 class LevelSearch {
  public:
   // Of the bins of a histogram over all ranks that are heavier than half a level; low and high are
-  // the channel's extremes.
+  // the channel's extremes. `ties`: whether they are wanted.
   void start(const TableKernels& tables, const Histogram<Real>& bins, const Quantile& quantile,
-             Real low, Real high);
+             Real low, Real high, bool ties);
 
   // Rounds, as long as any interval is open: all ranks' counters, added up.
   bool open() const { return !open_.empty(); }
@@ -59,6 +61,7 @@ class LevelSearch {
     int32_t begin = 0, end = 0;  // of its intervals
   };
   const std::vector<HeavyBin>& heavy() const { return heavy_; }
+  const std::vector<Tie>& ties() const { return ties_; }
   // the codes of all others are corrected: in the context's counts, xhat that of a bin,
   template <class Xhat>
   void correct(const int32_t* codes, const Xhat& xhat, CodeCounts& counts) const {
@@ -102,7 +105,10 @@ class LevelSearch {
   BinPlan<Real> plan_;
   double bound_ = 0;
   LevelRule rule_{Quantile{}, 0, 0};
+  int64_t of_sign_[2] = {};  // values < 0, and others
+  bool wants_ties_ = false;
   std::vector<HeavyBin> heavy_;
+  std::vector<Tie> ties_;
   std::vector<Interval> open_, done_;
   int64_t counters_ = 0;
   std::vector<int32_t> marks_;  // by bin: its index in heavy_, or -1

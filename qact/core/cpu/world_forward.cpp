@@ -281,7 +281,7 @@ class Forward final : public WorldForward {
         Channel& channel = channels_[c];
         if (channel.how != How::binned || !load(channel, binned)) continue;
         channel.search.start(tables_, binned.bins, call_.quantile, channel.summary.low,
-                             channel.summary.high);
+                             channel.summary.high, /*ties=*/call_.context != nullptr);
       }
     });
     go_on();
@@ -435,7 +435,7 @@ class Forward final : public WorldForward {
     } else {
       std::memcpy(table.level, counts.levels(), sizeof(table.level));
     }
-    if (context) to.binned.write_context(tables_, context);
+    if (context) to.binned.write_context(tables_, channel.search.ties(), context);
     return layer_stats(channel.summary.mean, channel.summary.variance, counts.level_sums(tables_),
                        static_cast<double>(channel.summary.n), call_.quantile.levels);
   }
