@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""What contexts over several processes cost: rounds and bytes of a layer, the time over Gloo on this
+machine, and a model of it on many GPUs. Prints the tables of docs/scale.md.
+
+  scripts/world_cost.py [BUILD]             rounds and bytes, and the model
+  scripts/world_cost.py --measure [BUILD]   the time over Gloo on this machine
+
+BUILD has python/_ops.so and libqact_ops.so, build/ otherwise. Needs torch.
+"""
+import argparse
+import math
+import pathlib
+import sys
+import time
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SETTINGS = (1e-5, 100, 100.0, 0.5, 0.5, 0)  # eps, levels, bound, positive_share, bandwidth, auto
+
+
+def rounds_of(x):
+    """The bytes of every round of the forward pass over x as one rank."""
+    arguments = (x, None, None, None, None, *SETTINGS, 0, 1)
+    rounds, out = torch.empty(0, dtype=torch.uint8), []
+    while True:
+        numbers, _ = torch.ops.qact_world.next_round(*arguments, rounds)
+        if numbers.numel() == 0:
+            return out
+        own = numbers.view(torch.uint8)
+        out.append(own.numel())
+        rounds = torch.cat([rounds, own])
+
+
+def bytes_table():
+    torch.manual_seed(1)
+    inputs = {
+        "normal": lambda shape: torch.randn(shape),
+        "half zeros (after ReLU)": lambda shape: torch.randn(shape).relu(),
+        "8 distinct values": lambda shape: torch.randint(8, shape).float(),
+        "tails beyond 32 deviations": lambda shape: torch.randn(shape) ** 15,
+    }
+    print("| values per channel on all ranks | input | rounds forward | bytes per channel forward | "
+          "of its largest round | rounds, bytes backward |\n|---|---|---|---|---|---|")
+    channels = 4
+    for n in (1000, 20000, 60000, 200000):
+        for name, make in inputs.items():
+            found = rounds_of(make((n // 100, channels, 100)))
+            print(f"| {n:,} | {name} | {len(found)} | {sum(found) // channels:,} | "
+                  f"{max(found) // channels:,} | 1, 32 |")
+
+
+# --- a model
+
+LAYERS = [(64, 32 * 32)] * 5 + [(128, 16 * 16)] * 4 + [(256, 8 * 8)] * 4 + [(512, 4 * 4)] * 4
+PARAMETERS = 11_173_962
+LATENCY = 10e-6  # seconds a hop
+
+
+def histogram_bytes(n):
+    bins = 2048 if n < 32768 else 4096
+    return bins * (2 if n < 65536 else 4)
+
+
+def forward_bytes(channels, n, ranks):
+    extremes, moments = 16 * channels + 8 * ranks, 64 * channels
+    return [4 * channels * n] if n <= 1024 else [extremes, moments, histogram_bytes(n) * channels]
+
+
+def all_reduce(size, ranks, gbits):
+    """A tree's latency and a ring's bandwidth."""
+    return (2 * LATENCY * math.ceil(math.log2(ranks))
+            + 2 * (ranks - 1) / ranks * size / (gbits * 1e9 / 8))
+
+
+def step(layers, images, ranks, gbits, share):
+    """(seconds, bytes) of a training step's rounds; `share` of the channels is ranked over all."""
+    seconds = total = 0
+    for channels, spatial in layers:
+        channels = round(channels * share)
+        sizes = [*forward_bytes(channels, images * ranks * spatial, ranks), 32 * channels]
+        seconds += sum(all_reduce(size, ranks, gbits) for size in sizes)
+        total += sum(sizes)
+    return seconds, total
+
+
+def model_table(images=128):
+    print("| GPUs | Gbit/s | all 17 layers | MB | first 5, half of the channels | MB | "
+          "SyncBatchNorm, 17 layers | gradients |\n|---|---|---|---|---|---|---|---|")
+    for ranks in (8, 64, 512, 4096):
+        for gbits in (100, 400):
+            everything = step(LAYERS, images, ranks, gbits, 1)
+            some = step(LAYERS[:5], images, ranks, gbits, 0.5)
+            norm = sum(all_reduce(12 * c, ranks, gbits) + all_reduce(8 * c, ranks, gbits)
+                       for c, _ in LAYERS)
+            gradients = all_reduce(4 * PARAMETERS, ranks, gbits)
+            print(f"| {ranks:,} | {gbits} | {1e3 * everything[0]:.1f} ms | "
+                  f"{everything[1] / 1e6:.1f} | {1e3 * some[0]:.1f} ms | {some[1] / 1e6:.2f} | "
+                  f"{1e3 * norm:.1f} ms | {1e3 * gradients:.1f} ms |")
+
+
+# --- a measurement
+
+def measure_on(rank, ranks, library, repeats):
+    import torch.distributed as dist
+    torch.ops.load_library(library)
+    out = []
+    for shape in ((32, 64, 32, 32), (32, 256, 8, 8)):
+        torch.manual_seed(rank)
+        x = torch.randn(shape, requires_grad=True)
+        vectors = [torch.ones(shape[1], requires_grad=True) for _ in range(4)]
+        name = dist.group.WORLD.group_name
+        calls = {
+            "per rank": lambda: torch.ops.qact.quantile_layer(x, *vectors)[0],
+            "over all": lambda: torch.ops.qact.quantile_layer_world(x, *vectors, group=name)[0],
+        }
+        best = {}
+        for i in range(repeats):
+            for what, call in calls.items():
+                dist.barrier()
+                start = time.perf_counter()
+                y = call()
+                middle = time.perf_counter()
+                y.backward(x.detach())
+                end = time.perf_counter()
+                if i > 0:
+                    old = best.get(what, (math.inf, math.inf))
+                    best[what] = (min(old[0], middle - start), min(old[1], end - middle))
+        out.append((shape, best))
+    return out
+
+
+def measure(build, repeats=15):
+    sys.path.append(str(ROOT / "tests" / "python"))
+    import ranks as processes
+    print("| images x channels x places per rank | processes | forward per rank | over all | "
+          "backward per rank | over all |\n|---|---|---|---|---|---|")
+    for ranks in (1, 2, 4):
+        first = processes.run(measure_on, ranks, str(build / "libqact_ops.so"), repeats)[0]
+        for shape, best in first:
+            cells = [f"{1e3 * best[what][i]:.1f} ms" for i in (0, 1)
+                     for what in ("per rank", "over all")]
+            print(f"| {shape[0]} x {shape[1]} x {shape[2] * shape[3]} | {ranks} | "
+                  f"{' | '.join(cells)} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--measure", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.measure:
+        return measure(arguments.build.resolve())
+    torch.ops.load_library(str(arguments.build.resolve() / "python" / "_ops.so"))
+    bytes_table()
+    print()
+    model_table()
+
+
+if __name__ == "__main__":
+    main()
