@@ -154,16 +154,20 @@ void check_scope(const char* op, const at::Tensor& x, const core::Scope& scope) 
 
 }  // namespace
 
+void check_affine(const char* op, const LayerAffine& affine, const Named& as) {
+  check_channels(op, "weight_in", affine.weight_in, as);
+  check_channels(op, "bias_in", affine.bias_in, as);
+  check_channels(op, "weight_out", affine.weight_out, as);
+  check_channels(op, "bias_out", affine.bias_out, as);
+}
+
 core::Quantile check_layer(const at::Tensor& x, const LayerAffine& affine,
                            const LayerOptions& options) {
   constexpr const char* kOp = "quantile_layer";
   check_statistics(kOp, x);
   check_scope(kOp, x, options.scope);
   check_positive(kOp, "eps", options.eps);
-  check_channels(kOp, "weight_in", affine.weight_in, {"x", x});
-  check_channels(kOp, "bias_in", affine.bias_in, {"x", x});
-  check_channels(kOp, "weight_out", affine.weight_out, {"x", x});
-  check_channels(kOp, "bias_out", affine.bias_out, {"x", x});
+  check_affine(kOp, affine, {"x", x});
   return check_quantile(kOp, options.quantile, kMostLayerLevels);
 }
 
@@ -182,9 +186,7 @@ core::Quantile check_layer_backward(const at::Tensor& grad_y, const LayerKept& k
               describe(grad_y), " do not replace, got none");
   check_table(kOp, {"stats", kept.stats}, at::kDouble,
               grad_y.sym_size(1) - options.scope.image_channels, core::kLayerStats, as);
-  check_channels(kOp, "weight_in", affine.weight_in, as);
-  check_channels(kOp, "bias_in", affine.bias_in, as);
-  check_channels(kOp, "weight_out", affine.weight_out, as);
+  check_affine(kOp, affine, as);
   return check_quantile(kOp, options.quantile, kMostLayerLevels);
 }
 

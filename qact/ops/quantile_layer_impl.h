@@ -49,6 +49,8 @@ std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(const at::Tensor& gra
                                                            const LayerAffine& affine,
                                                            const LayerOptions& options);
 
+// One number per channel each, where they are given at all.
+void check_affine(const char* op, const LayerAffine& affine, const Named& as);
 // What every device checks first; the levels of the fused layer fit a byte.
 core::Quantile check_layer(const at::Tensor& x, const LayerAffine& affine,
                            const LayerOptions& options);

@@ -7,6 +7,7 @@
 #include "qact/core/context.h"
 #include "qact/ops/dispatch.h"
 #include "qact/ops/flatten.h"
+#include "qact/ops/quantile_layer_impl.h"
 #include "qact/ops/quantile_layer_world_impl.h"
 
 namespace qact::ops {
@@ -174,10 +175,7 @@ core::Quantile check_world_layer(const at::Tensor& x, const LayerAffine& affine,
                                  const LayerOptions& options) {
   check_images(kOp, x);
   check_positive(kOp, "eps", options.eps);
-  check_channels(kOp, "weight_in", affine.weight_in, {"x", x});
-  check_channels(kOp, "bias_in", affine.bias_in, {"x", x});
-  check_channels(kOp, "weight_out", affine.weight_out, {"x", x});
-  check_channels(kOp, "bias_out", affine.bias_out, {"x", x});
+  check_affine(kOp, affine, {"x", x});
   return check_quantile(kOp, options.quantile, kMostLayerLevels);
 }
 
@@ -194,8 +192,7 @@ core::Quantile check_world_layer_backward(const at::Tensor& grad_y, const WorldL
   check_device(kBackward, {"values", kept.values}, as);
   TORCH_CHECK(kept.values.scalar_type() == at::kLong && kept.values.dim() == 0, "[", kBackward,
               "] expected values to be a number, int64 of shape (), got ", describe(kept.values));
-  check_channels(kBackward, "weight_in", affine.weight_in, as);
-  check_channels(kBackward, "weight_out", affine.weight_out, as);
+  check_affine(kBackward, affine, as);
   return check_quantile(kBackward, options.quantile, kMostLayerLevels);
 }
 

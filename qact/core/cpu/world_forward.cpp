@@ -15,8 +15,8 @@
 #include "qact/core/cpu/channels.h"
 #include "qact/core/cpu/fixed_moments.h"
 #include "qact/core/cpu/level_search.h"
-#include "qact/core/cpu/scope.h"
 #include "qact/core/cpu/world_counts.h"
+#include "qact/core/cpu/world_gather.h"
 #include "qact/core/mutant.h"
 #include "qact/core/world.h"
 
@@ -56,7 +56,7 @@ class Forward final : public WorldForward {
       case Stage::search:
         return intervals_.round();
       case Stage::gather:
-        return of(sizeof(Real) == 4 ? Round::Kind::sum_i32 : Round::Kind::sum_i64, gathered_);
+        return gathered_.round();
       case Stage::done:
         break;
     }
@@ -113,8 +113,6 @@ class Forward final : public WorldForward {
 
  private:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  static constexpr DType kType = sizeof(Real) == 4 ? DType::f32 : DType::f64;
-  static constexpr int64_t kGathered = int64_t{1} << 22;  // values in a round
 
   enum class Stage { extremes, moments, bins, search, gather, done };
   enum class How { binned, exact, not_finite };
@@ -155,7 +153,7 @@ class Forward final : public WorldForward {
       case Stage::search:
         return channel.search.open();
       case Stage::gather:
-        return slot_of(c) >= 0;
+        return gathered_.wants(c);
       default:
         return channel.how == How::binned;
     }
@@ -196,7 +194,7 @@ class Forward final : public WorldForward {
     }
     for (Channel& channel : channels_) channel.summary.n = n;
     if (n <= kGatherLimit) {
-      for (size_t c = 0; c < channels_.size(); ++c) exact_.push_back(static_cast<int64_t>(c));
+      for (size_t c = 0; c < channels_.size(); ++c) gathered_.add(static_cast<int64_t>(c));
       return go_on();
     }
     moments_.assign(FixedMoments::kWords * channels_.size(), 0);
@@ -218,7 +216,7 @@ class Forward final : public WorldForward {
     for (size_t c = 0; c < channels_.size(); ++c) {
       Channel& channel = channels_[c];
       plan_channel(static_cast<int64_t>(c), channel);
-      if (channel.how == How::exact) exact_.push_back(static_cast<int64_t>(c));
+      if (channel.how == How::exact) gathered_.add(static_cast<int64_t>(c));
       if (channel.how != How::binned) continue;
       channel.first = bins;
       bins += channel.plan.bins;
@@ -316,71 +314,20 @@ class Forward final : public WorldForward {
     if (counters > 0) {
       intervals_.clear(counters, values());
       stage_ = Stage::search;
-    } else if (ranked_ < exact_.size()) {
-      const size_t at_once = std::max<int64_t>(1, kGathered / values());
-      gathering_ = std::min(at_once, exact_.size() - ranked_);
-      gathered_.assign(gathering_ * values(), 0);
-      stage_ = Stage::gather;
     } else {
-      gathered_ = {};
-      stage_ = Stage::done;
+      stage_ = gathered_.start(values()) ? Stage::gather : Stage::done;
     }
-  }
-
-  // Among the channels that are being gathered, or -1.
-  int64_t slot_of(int64_t c) const {
-    const auto begin = exact_.begin() + ranked_, end = begin + gathering_;
-    const auto at = std::lower_bound(begin, end, c);
-    return at != end && *at == c ? at - begin : -1;
   }
 
   void copy_values() {
     for_each_strip([&](int64_t c, int64_t tile, const Real* x, int64_t n) {
-      std::copy_n(x, n,
-                  gathered_.data() + slot_of(c) * values() + images_before_ * call_.shape.spatial +
-                      plan_->start(tile));
+      const int64_t at = images_before_ * call_.shape.spatial + plan_->start(tile);
+      std::copy_n(x, n, gathered_.values(c) + at);
     });
   }
 
-  // By the layer of one process, whose own codes are those of its images.
   void rank_gathered() {
-    const int64_t n = values(), own = call_.shape.context_size();
-    const auto channels = static_cast<int64_t>(gathering_);
-    std::vector<double> weight_in, bias_in;
-    for (int64_t i = 0; i < channels; ++i) {
-      weight_in.push_back(call_.weight_in.at(exact_[ranked_ + i], 1.0));
-      bias_in.push_back(call_.bias_in.at(exact_[ranked_ + i], 0.0));
-    }
-    std::vector<uint8_t> code(channels * n);
-    std::vector<int32_t> table(channels * kCodeTableWords);
-    std::vector<double> stats(channels * kLayerStats);
-    std::vector<int64_t> context(call_.context ? channels * kContextBins : 0);
-    LayerForward whole = call_;
-    whole.shape = {images_, channels, call_.shape.spatial};
-    whole.x = {gathered_.data(), kType, call_.shape.spatial, n, 1};
-    whole.y = {};
-    whole.weight_in = {weight_in.data(), true};
-    whole.bias_in = {bias_in.data(), true};
-    whole.weight_out = whole.bias_out = {};
-    whole.code = code.data();
-    whole.table = table.data();
-    whole.stats = stats.data();
-    whole.context = call_.context ? context.data() : nullptr;
-    layer_forward_whole(whole, execution_);
-    for (int64_t i = 0; i < channels; ++i) {
-      const int64_t c = exact_[ranked_ + i];
-      const auto copy_row = [&](const auto& from, int64_t row, auto* to) {
-        std::copy_n(from.data() + i * row, row, to + c * row);
-      };
-      std::copy_n(code.data() + i * n + images_before_ * call_.shape.spatial, own,
-                  call_.code + c * own);
-      copy_row(stats, kLayerStats, call_.stats);
-      if (call_.table) copy_row(table, kCodeTableWords, call_.table);
-      if (call_.context) copy_row(context, kContextBins, call_.context);
-      const auto* of = reinterpret_cast<const CodeTable*>(table.data() + i * kCodeTableWords);
-      level_of_.insert(level_of_.end(), of->level, of->level + kCodes);
-    }
-    ranked_ += gathering_;
+    gathered_.rank(call_, images_, images_before_, execution_);
     go_on();
   }
 
@@ -395,8 +342,7 @@ class Forward final : public WorldForward {
     LayerStats stats;
     if (channel.how == How::exact) {
       std::memcpy(&stats, call_.stats + c * kLayerStats, sizeof(stats));
-      const int64_t at = std::lower_bound(exact_.begin(), exact_.end(), c) - exact_.begin();
-      return set_outputs(call_, c, stats, level_of_.data() + at * kCodes, to.output);
+      return set_outputs(call_, c, stats, gathered_.levels(c), to.output);
     }
     CodeTable table = {};
     int64_t* context = call_.context ? call_.context + c * kContextBins : nullptr;
@@ -485,11 +431,7 @@ class Forward final : public WorldForward {
   std::vector<double> extremes_;            // [channels] of -low and high, [ranks] of images
   std::vector<int64_t> moments_;
   WorldCounts histograms_, intervals_;
-  // Channels whose contexts are gathered, some at a time; the levels of their codes.
-  std::vector<int64_t> exact_;
-  size_t ranked_ = 0, gathering_ = 0;
-  std::vector<Real> gathered_;
-  std::vector<uint8_t> level_of_;
+  GatheredContexts<Real> gathered_;
 };
 
 }  // namespace
