@@ -151,6 +151,44 @@ TEST(Apply, RanksExtremesAndPassesNanOn) {
   EXPECT_TRUE(std::isnan(dx.get(0)[2]));
 }
 
+// In float32, where levels are looked up in registers; runs of any length; y in x's own place.
+TEST(Apply, RanksExtremesInPlace) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double extremes[] = {-infinity, infinity, std::nan(""), 0.5, -2, 1};
+  for (const int levels : {3, 100, 127, 128}) {
+    for (const int64_t spatial : {1, 15, 16, 17, 33, 300}) {
+      SCOPED_TRACE(spatial);
+      std::vector<double> q, values, expected;
+      for (int j = 0; j < levels; ++j) q.push_back(static_cast<float>(-1 + 3.0 * j / levels));
+      for (int64_t i = 0; i < 5 * spatial; ++i) {
+        const double v = values.emplace_back(extremes[i % std::size(extremes)]);
+        const auto level = std::upper_bound(q.begin(), q.end(), v) - q.begin();
+        expected.push_back(static_cast<float>(static_cast<double>(level) / levels));
+      }
+      q.insert(q.end(), q.begin(), q.end());
+      Tensor x({5, 2, spatial}, DType::f32);
+      for (const int c : {0, 1}) x.set(c, values);
+      QuantileApply call;
+      call.levels = levels;
+      call.shape = x.shape();
+      call.x = call.y = x.view();
+      call.quantiles = q.data();
+      quantile_apply(call, threads(1));
+      ASSERT_TRUE(x.intact());
+      for (const int c : {0, 1}) {
+        const auto found = x.get(c);
+        for (size_t i = 0; i < found.size(); ++i) {
+          if (std::isnan(values[i])) {
+            EXPECT_TRUE(std::isnan(found[i]));
+          } else {
+            EXPECT_EQ(found[i], expected[i]) << values[i];
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Apply, UnquantisedGrowsStrictlyWithinTheRange) {
   const std::vector<double> q = {-1, 0, 0, 2};
   std::vector<double> values;

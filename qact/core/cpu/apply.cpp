@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "qact/core/cpu/channels.h"
@@ -42,20 +43,28 @@ Real unquantised(Real z, int32_t level, const std::vector<Real>& q, int levels) 
   return static_cast<Real>((level + share) / (levels + 1));
 }
 
+// k / levels
+std::vector<double> level_shares(int levels) {
+  std::vector<double> out(levels + 1);
+  for (int k = 0; k <= levels; ++k) out[k] = static_cast<double>(k) / levels;
+  return out;
+}
+
 // A channel's quantiles, and what its levels become.
 template <class Real>
 struct ApplyChannel {
   Affine<Real> map;
   std::vector<Real> thresholds, outputs;
 
-  ApplyChannel(const QuantileApply& call, int64_t c)
+  ApplyChannel(const QuantileApply& call, const std::vector<double>& shares, int64_t c)
       : map(affine_of<Real>(call.scale, call.shift, c)) {
     load_thresholds(call.quantiles + c * call.levels, call.levels, thresholds);
-    outputs.assign(std::max(call.levels + 1, kShortTable), Real{0});
     const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
-    for (int k = 0; k <= call.levels; ++k) {
-      outputs[k] = static_cast<Real>(static_cast<double>(k) / call.levels * out_scale + out_shift);
-    }
+    const auto output = [&](double share) {
+      return static_cast<Real>(share * out_scale + out_shift);
+    };
+    outputs.assign(std::max(call.levels + 1, kShortTable), output(shares.back()));
+    for (int k = 0; k < call.levels; ++k) outputs[k] = output(shares[k]);
   }
 };
 
@@ -74,27 +83,58 @@ void apply_unquantised(const QuantileApply& call, int64_t c, const ApplyChannel<
   }
 }
 
+// Whether runs of both tensors are worked on where they lie: long enough ones of the type that the
+// kernels compute in.
 template <class Real>
-void apply_group(const QuantileApply& call, const TilePlan& plan,
+bool in_place_runs(const QuantileApply& call) {
+  constexpr DType kOwn = std::is_same_v<Real, double> ? DType::f64 : DType::f32;
+  const auto own = [](const View& v) { return v.dtype == kOwn && v.spatial_stride == 1; };
+  return call.quantised && call.shape.spatial >= kLanes<Real> && own(call.x) && own(call.y);
+}
+
+// A tile is a part of an image or whole images.
+template <class Real>
+void apply_runs(const QuantileApply& call, const TilePlan& plan, const TensorKernels<Real>& kernels,
+                const ApplyChannel<Real>& channel, int64_t c, int64_t tile) {
+  const int64_t spatial = plan.shape.spatial, start = plan.start(tile), size = plan.size(tile);
+  const auto first = [&](const View& v) {
+    return static_cast<Real*>(v.from(start / spatial, c).data) + start % spatial;
+  };
+  const int64_t images = std::max<int64_t>(1, size / spatial);
+  kernels.apply(first(call.x), {images, size / images, call.x.batch_stride, call.y.batch_stride},
+                channel.map, {channel.thresholds.data(), call.levels, channel.outputs.data()},
+                first(call.y));
+}
+
+template <class Real>
+void apply_group(const QuantileApply& call, const std::vector<double>& shares, const TilePlan& plan,
                  const TensorKernels<Real>& kernels, Strips<Real>& x, Strips<Real>& y,
                  int64_t group) {
   const int64_t first = plan.first_channel(group);
+  const bool in_place = in_place_runs<Real>(call);
   std::vector<ApplyChannel<Real>> channels;
-  for (int64_t g = 0; g < plan.channels_of(group); ++g) channels.emplace_back(call, first + g);
+  channels.reserve(plan.channels_of(group));
+  for (int64_t g = 0; g < plan.channels_of(group); ++g) {
+    channels.emplace_back(call, shares, first + g);
+  }
   for (int64_t tile = 0; tile < plan.tiles; ++tile) {
     const int64_t size = plan.size(tile);
     for (int64_t g = 0; g < plan.channels_of(group); ++g) {
       const ApplyChannel<Real>& channel = channels[g];
+      if (in_place) {
+        apply_runs(call, plan, kernels, channel, first + g, tile);
+        continue;
+      }
       const Real* in = x.load(group, tile, g);
       Real* out = y.open(group, tile, g);
       if (call.quantised) {
-        kernels.apply(in, size, channel.map,
+        kernels.apply(in, {1, size, 0, 0}, channel.map,
                       {channel.thresholds.data(), call.levels, channel.outputs.data()}, out);
       } else {
         apply_unquantised(call, first + g, channel, kernels, in, size, out);
       }
     }
-    y.store(group, tile);
+    if (!in_place) y.store(group, tile);
   }
 }
 
@@ -155,12 +195,13 @@ void apply_backward_group(const QuantileApplyBackward& call, const TilePlan& pla
 
 void quantile_apply(const QuantileApply& call, const Execution& execution) {
   const TilePlan plan(call.shape, call.x);
+  const std::vector<double> shares = level_shares(call.levels);
   with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
       const TensorKernels<Real>& table = tensor_kernels<Real>(execution.simd);
       Strips<Real> x(call.x, plan, table), y(call.y, plan, table);
       for (int64_t group = begin; group < end; ++group) {
-        apply_group(call, plan, table, x, y, group);
+        apply_group(call, shares, plan, table, x, y, group);
       }
     });
   });

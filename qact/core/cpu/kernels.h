@@ -100,7 +100,13 @@ template <class Real>
 struct ApplyTable {
   const Real* thresholds;  // `count` sorted ones, padded with +infinity as for search()
   int32_t count;
-  const Real* outputs;  // of levels 0 to count
+  const Real* outputs;  // of levels 0 to count; the last one again, up to kShortTable
+};
+
+// Runs of contiguous values of one channel, and from run to run in either tensor.
+struct ChannelRuns {
+  int64_t count, size;
+  int64_t x_step, y_step;
 };
 
 // Over strips: contiguous values of one channel.
@@ -130,8 +136,8 @@ struct TensorKernels {
   // with +infinity to the next power of two less one.
   void (*search)(const Real* z, int64_t n, const Real* thresholds, int32_t count, int32_t* level);
   // y = outputs[level of z], z = map(x); NaN where z is.
-  void (*apply)(const Real* x, int64_t n, const Affine<Real>& map, const ApplyTable<Real>& table,
-                Real* y);
+  void (*apply)(const Real* x, const ChannelRuns& runs, const Affine<Real>& map,
+                const ApplyTable<Real>& table, Real* y);
   // rank[i] = the number of j with z[j] <= z[i]: quadratic, and the fastest for few.
   void (*ranks)(const Real* z, int32_t n, int32_t* rank);
 

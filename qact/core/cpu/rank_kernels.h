@@ -38,76 +38,87 @@ void search(const Real* z, int64_t n, const Real* thresholds, int32_t count, int
   }
 }
 
-// A search among few thresholds in which no step leaves the registers, where they hold the tables:
-// first among every fourth threshold, then among the four that are left.
-class ShortSearch {
+// Levels among few thresholds, and their outputs, in tables that fit two registers each: first the
+// number k of every fourth threshold that is reached, then the three between, of which only a first
+// part can be reached. Thresholds 4 k + j, j = 0..3, and outputs of levels 4 k + j are a table
+// each.
+class ShortApply {
  public:
-  explicit ShortSearch(const float* thresholds) {
-    std::memcpy(all_, thresholds, sizeof(all_));
-    for (int k = 0; k < kCoarse; ++k) coarse_[k] = all_[4 * k + 3 - QACT_MUTANT("apply_coarse")];
+  explicit ShortApply(const ApplyTable<float>& table) {
+    int32_t thresholds[kShortTable], outputs[kShortTable];  // the bits of floats
+    std::memcpy(thresholds, table.thresholds, sizeof(thresholds));
+    std::memcpy(outputs, table.outputs, sizeof(outputs));
+    for (int k = 0; k < kQuarter; ++k) {
+      for (int j = 0; j < 4; ++j) {
+        thresholds_[j][k] = thresholds[4 * k + j];
+        outputs_[j][k] = outputs[4 * k + j];
+      }
+      if (QACT_MUTANT("apply_coarse")) thresholds_[3][k] = thresholds[4 * k + 2];
+    }
   }
 
-  IntVec<float> operator()(const Vec<float>& v) const {
-    const auto reached = [&](const IntVec<float>& threshold) {
-      Vec<float> t;
-      std::memcpy(&t, &threshold, sizeof(t));
-      return less_equal<float>(t, v);
+  Vec<float> operator()(const Vec<float>& z) const {
+    const auto entry = [](const int32_t* table, const IntVec<float>& k) {
+      const IntVec<float> bits = lookup<1>(table, k);
+      return each<Vec<float>>([&](int p) { return (Vec<float>::Part)bits.part[p]; });
     };
-    IntVec<float> low{};
-    for (int32_t step = kCoarse / 2; step > 0; step /= 2) {
-      low += reached(lookup<1>(coarse_, low + (step - 1))) & step;
+    IntVec<float> k{};
+    for (int32_t step = kQuarter / 2; step > 0; step /= 2) {
+      k += less_equal<float>(entry(thresholds_[3], k + (step - 1)), z) & step;
     }
-    low = low + low;
-    low = low + low;
-    for (int32_t step = 2; step > 0; step /= 2) {
-      low += reached(lookup<kShortTable / 32>(all_, low + (step - 1))) & step;
+    Vec<float> out = entry(outputs_[0], k);
+    for (int j = 0; j < 3; ++j) {
+      const Vec<float> threshold = entry(thresholds_[j], k), more = entry(outputs_[j + 1], k);
+      out = each<Vec<float>>(
+          [&](int p) { return threshold.part[p] <= z.part[p] ? more.part[p] : out.part[p]; });
     }
-    return low;
+    return out;
   }
 
  private:
-  static constexpr int kCoarse = kShortTable / 4;
-  alignas(64) int32_t all_[kShortTable];  // the bits of floats
-  alignas(64) int32_t coarse_[kCoarse];
+  static constexpr int kQuarter = kShortTable / 4;
+  static_assert(kQuarter == 32);  // what lookup<1> takes
+  alignas(64) int32_t thresholds_[4][kQuarter];
+  alignas(64) int32_t outputs_[4][kQuarter];
 };
 
 template <class Real>
-void apply(const Real* x, int64_t n, const Affine<Real>& map, const ApplyTable<Real>& table,
-           Real* y) {
+void apply(const Real* x, const ChannelRuns& runs, const Affine<Real>& map,
+           const ApplyTable<Real>& table, Real* y) {
   using V = Vec<Real>;
-  using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
-  const I counts = all<I>(table.count);
-  const auto each_vector = [&](const auto& find, const auto& output) {
+  const auto each_vector = [&](const auto& output) {
     const auto value = [&](const V& in) -> V {
       const V z = (in - map.centre) * map.scale + map.shift;
-      const V out = output(minimum(find(z), counts));
+      const V out = output(z);
       return each<V>([&](int p) {
         const auto ordered = z.part[p] == z.part[p] || QACT_MUTANT("apply_nan");
         return ordered ? out.part[p] : z.part[p];
       });
     };
-    int64_t i = 0;
-    for (; i + kN <= n; i += kN) store(y + i, value(load<V>(x + i)));
-    if (i < n) {
-      const int some = (int)(n - i);
-      store_some(y + i, value(load_some<V>(x + i, some, (Real)0)), some);
+    for (int64_t r = 0; r < runs.count; ++r) {
+      const Real* from = x + r * runs.x_step;
+      Real* to = y + r * runs.y_step;
+      if (runs.size < kN) {
+        const int some = (int)runs.size;
+        store_some(to, value(load_some<V>(from, some, (Real)0)), some);
+        continue;
+      }
+      // The last vector overlaps the one before; it is read first, since x may be y.
+      const int64_t end = runs.size - kN;
+      const V last = load<V>(from + end);
+      for (int64_t i = 0; i < end; i += kN) store(to + i, value(load<V>(from + i)));
+      if (!QACT_MUTANT("apply_last")) store(to + end, value(last));
     }
   };
   if constexpr (sizeof(Real) == 4) {
-    if (table.count < kShortTable) {
-      alignas(64) int32_t outputs[kShortTable];
-      std::memcpy(outputs, table.outputs, sizeof(outputs));
-      return each_vector(ShortSearch(table.thresholds), [&](const I& level) {
-        const I bits = lookup<kShortTable / 32>(outputs, level);
-        V out;
-        std::memcpy(&out, &bits, sizeof(out));
-        return out;
-      });
-    }
+    if (table.count < kShortTable) return each_vector(ShortApply(table));
   }
-  each_vector([&](const V& z) { return find_level<Real>(z, table.thresholds, table.count); },
-              [&](const I& level) { return gather(table.outputs, level); });
+  const IntVec<Real> counts = all<IntVec<Real>>(table.count);
+  each_vector([&](const V& z) {
+    return gather(table.outputs,
+                  minimum(find_level<Real>(z, table.thresholds, table.count), counts));
+  });
 }
 
 template <class Real>
