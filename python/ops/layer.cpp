@@ -48,16 +48,17 @@ core::Quantile check_layer(const Tensor& x, const LayerVectors& vectors,
   return check_common("quantile_layer", x, vectors, settings);
 }
 
-core::Quantile check_layer_backward(const Tensor& grad_y, const Tensor& x, const Tensor& kept,
+core::Quantile check_layer_backward(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept,
                                     const Tensor& stats, const LayerVectors& vectors,
                                     const LayerSettings& settings) {
   constexpr const char* kOp = "quantile_layer_backward";
-  const core::Quantile quantile = check_common(kOp, x, vectors, settings);
-  const Named as = {"x", x};
-  check_like(kOp, {"grad_y", grad_y}, as);
+  const Named as = {"grad_y", grad_y};
+  const core::Quantile quantile = check_common(kOp, grad_y, vectors, settings);
+  if (x) check_like(kOp, {"x", *x}, as);
   check_device(kOp, {"kept", kept}, as);
-  const int64_t rows = x.size(1) - settings.image_channels;
-  const int64_t bytes = Kept(x, settings.scope()).bytes();
+  const int64_t rows = grad_y.size(1) - settings.image_channels;
+  const Kept sizes(grad_y, settings.scope());
+  const int64_t bytes = sizes.bytes();
   STD_TORCH_CHECK(
       kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() && kept.numel() == bytes, "[",
       kOp, "] expected kept to be ", bytes,
@@ -65,6 +66,8 @@ core::Quantile check_layer_backward(const Tensor& grad_y, const Tensor& x, const
       "got ",
       describe(kept));
   check_table(kOp, {"stats", stats}, ScalarType::Double, rows, core::kLayerStats, as);
+  STD_TORCH_CHECK(x || !sizes.contexts.x, "[", kOp,
+                  "] expected x, from which short contexts are computed again, got none");
   return quantile;
 }
 

@@ -19,9 +19,10 @@ struct LayerSettings {
   core::Scope scope() const { return {image_channels, context_images}; }
 };
 
-// What the backward pass is handed beside x and the statistics: one tensor of bytes, of which
-// nobody else knows more than its length. It has the tables of all contexts that are kept, then
-// their codes (core/contexts.h). The fake kernels have the length by the same rule, in Python.
+// What the backward pass is handed beside the statistics: one tensor of bytes, of which nobody else
+// knows more than its length. It has the tables of all contexts that are kept, then their codes
+// (core/contexts.h). The fake kernels have the length by the same rule, in Python. Where it is
+// longer than a byte a value, all contexts are kept, and x is not needed.
 struct Kept {
   core::KeptContexts<int64_t> contexts;
   int64_t codes;
@@ -50,7 +51,7 @@ struct LayerVectors {
 
 core::Quantile check_layer(const Tensor& x, const LayerVectors& vectors,
                            const LayerSettings& settings);
-core::Quantile check_layer_backward(const Tensor& grad_y, const Tensor& x, const Tensor& kept,
+core::Quantile check_layer_backward(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept,
                                     const Tensor& stats, const LayerVectors& vectors,
                                     const LayerSettings& settings);
 

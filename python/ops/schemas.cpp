@@ -25,7 +25,7 @@ STABLE_TORCH_LIBRARY(qact_python, m) {
       "float bandwidth, int algorithm, int image_channels, int context_images, bool keep, "
       "bool track) -> (Tensor y, Tensor kept, Tensor stats, Tensor context)");
   m.def(
-      "layer_backward(Tensor grad_y, Tensor x, Tensor kept, Tensor stats, Tensor? weight_in, "
+      "layer_backward(Tensor grad_y, Tensor? x, Tensor kept, Tensor stats, Tensor? weight_in, "
       "Tensor? bias_in, Tensor? weight_out, float eps, int levels, float bound, "
       "float positive_share, float bandwidth, int algorithm, int image_channels, "
       "int context_images) -> (Tensor grad_x, Tensor grad_affine)");
@@ -47,7 +47,8 @@ STABLE_TORCH_LIBRARY(qact_python, m) {
   m.def(
       "layer_tracked(Tensor x, Tensor quantiles, Tensor? mean_in, Tensor? var_in, "
       "Tensor? weight_in, Tensor? bias_in, Tensor? mean_out, Tensor? var_out, Tensor? weight_out, "
-      "Tensor? bias_out, float eps, bool quantised) -> Tensor");
+      "Tensor? bias_out, float eps, bool quantised, int image_channels, float bound, "
+      "float positive_share, int algorithm) -> Tensor");
   m.def("context_build(Tensor x, Tensor? scale, Tensor? shift) -> Tensor");
   m.def(
       "context_blend(Tensor a, Tensor b, Tensor? batches, float? prior, float? momentum, "

@@ -32,16 +32,20 @@ core::Quantile check_quantiles(const Tensor& x, int64_t levels, double bound,
   return check_quantile(kOp, levels, bound, positive_share, /*bandwidth=*/1, /*algorithm=*/1);
 }
 
-void check_apply(const char* op, const Tensor& x, const Tensor& quantiles,
-                 const ApplyVectors& vectors, double bandwidth) {
-  check_values(op, x);
+void check_given_quantiles(const char* op, const Tensor& x, const Tensor& quantiles, int64_t rows) {
   check_device(op, {"quantiles", quantiles}, {"x", x});
   const ScalarType type = quantiles.scalar_type();
   STD_TORCH_CHECK((type == ScalarType::Double || type == ScalarType::Float) &&
-                      quantiles.dim() == 2 && quantiles.size(0) == x.size(1) &&
-                      quantiles.size(1) >= 2 && quantiles.size(1) <= kMostLevels,
-                  "[", op, "] expected quantiles to be float32 or float64 of shape (", x.size(1),
+                      quantiles.dim() == 2 && quantiles.size(0) == rows && quantiles.size(1) >= 2 &&
+                      quantiles.size(1) <= kMostLevels,
+                  "[", op, "] expected quantiles to be float32 or float64 of shape (", rows,
                   ",levels) with levels in 2..", kMostLevels, ", got ", describe(quantiles));
+}
+
+void check_apply(const char* op, const Tensor& x, const Tensor& quantiles,
+                 const ApplyVectors& vectors, double bandwidth) {
+  check_values(op, x);
+  check_given_quantiles(op, x, quantiles, x.size(1));
   check_channels(op, "scale", vectors.scale, x);
   check_channels(op, "shift", vectors.shift, x);
   check_channels(op, "out_scale", vectors.out_scale, x);

@@ -21,6 +21,8 @@ core::Quantile check_quantiles(const Tensor& x, int64_t levels, double bound,
 struct ApplyVectors {
   const MaybeTensor &scale, &shift, &out_scale, &out_shift;
 };
+// A row of 2 levels or more for each of so many channels of x.
+void check_given_quantiles(const char* op, const Tensor& x, const Tensor& quantiles, int64_t rows);
 void check_apply(const char* op, const Tensor& x, const Tensor& quantiles,
                  const ApplyVectors& vectors, double bandwidth);
 void check_apply_backward(const char* op, const Tensor& grad_y, const Tensor& x,

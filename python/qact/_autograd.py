@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ._fake import needs_x
 from ._library import ops
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -34,7 +35,10 @@ def _refuse_tangents(op: str, *tensors) -> None:
 
 
 def _wanted(gradients: Tensor, needed) -> tuple:
-    return tuple(row if need else None for row, need in zip(gradients.unbind(), needed))
+    rows = gradients.unbind()
+    if all(needed):
+        return rows
+    return tuple(row if need else None for row, need in zip(rows, needed))
 
 
 def _register(op, gradients, setup) -> type:
@@ -82,7 +86,12 @@ class _Layer(torch.autograd.Function):
         with _below_autograd():
             y, kept, stats, context = _layer_forward(
                 x, weight_in, bias_in, weight_out, bias_out, *settings, True, track)
-        ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
+        if needs_x(x, kept):
+            ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
+            ctx.strides = None
+        else:
+            ctx.save_for_backward(None, kept, stats, weight_in, None, weight_out)
+            ctx.strides = y.stride()
         ctx.settings = settings
         beside.extend((stats, context))
         return y
@@ -91,8 +100,16 @@ class _Layer(torch.autograd.Function):
     def backward(ctx, grad_y):
         # Under autograd's eyes: a checkpoint computes its tensors anew in here.
         saved = ctx.saved_tensors
+        if ctx.strides is not None and grad_y.stride() != ctx.strides:
+            grad_y = _with_strides(grad_y, ctx.strides)
         grad_x, affine = _once(_layer_backward, grad_y, *saved, *ctx.settings)
         return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), None, None, None)
+
+
+def _with_strides(grad_y: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """Without x, its gradient is laid out as grad_y."""
+    return torch.empty_strided(grad_y.shape, strides, dtype=grad_y.dtype,
+                               device=grad_y.device).copy_(grad_y)
 
 
 # Function.apply itself looks for torch.func around it, which the callers below have done already.
@@ -104,7 +121,10 @@ def _layer_setup(ctx, inputs, output):
     _y, kept, stats, context = output
     if not keep:
         raise RuntimeError("[quantile_layer] expected keep=True where a gradient is wanted")
-    ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
+    if needs_x(x, kept):
+        ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
+    else:
+        ctx.save_for_backward(None, kept, stats, weight_in, None, weight_out)
     ctx.settings = settings
     ctx.mark_non_differentiable(kept, stats, context)
 
@@ -265,8 +285,9 @@ def takes_tracked(x, vectors) -> bool:
     return True
 
 
-def tracked(x, quantiles, vectors, eps, quantised):
+def tracked(x, quantiles, vectors, numbers):
+    """numbers: the schema's, from eps on."""
     if torch.compiler.is_compiling():
-        return _tracked(x, quantiles, *vectors, eps, quantised)
+        return _tracked(x, quantiles, *vectors, *numbers)
     with _below_autograd():
-        return _tracked(x, quantiles, *vectors, eps, quantised)
+        return _tracked(x, quantiles, *vectors, *numbers)

@@ -76,6 +76,12 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
     return 0 if not all(long_enough) and kept > x.numel() else kept
 
 
+def needs_x(x: Tensor, kept: Tensor) -> bool:
+    """Whether layer_backward needs x beside what was kept: tables and codes of all contexts are
+    more than a byte a value, and those of some are not. Other devices keep no codes."""
+    return x.device.type not in KEEPING_DEVICES or kept.numel() <= x.numel()
+
+
 @_register("qact_python::layer_forward")
 def _(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_share, bandwidth,
       algorithm, image_channels, context_images, keep, track):
@@ -92,9 +98,10 @@ def _(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_
 def _(grad_y, x, kept, stats, weight_in, bias_in, weight_out, eps, levels, bound, positive_share,
       bandwidth, algorithm, image_channels, context_images):
     op = "quantile_layer_backward"
-    _check_x(op, x, weight_in=weight_in, bias_in=bias_in, weight_out=weight_out)
-    check_devices(op, x.device, "x", grad_y=grad_y, kept=kept, stats=stats)
-    return torch.empty_like(x), x.new_empty(4, x.shape[1], dtype=_table_type(x))
+    _check_x(op, grad_y, weight_in=weight_in, bias_in=bias_in, weight_out=weight_out)
+    check_devices(op, grad_y.device, "grad_y", x=x, kept=kept, stats=stats)
+    return (torch.empty_like(grad_y if x is None else x),
+            grad_y.new_empty(4, grad_y.shape[1], dtype=_table_type(grad_y)))
 
 
 @_register("qact_python::layer_track")
@@ -106,7 +113,7 @@ def _(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, moment
 
 @_register("qact_python::layer_tracked")
 def _(x, quantiles, mean_in, var_in, weight_in, bias_in, mean_out, var_out, weight_out, bias_out,
-      eps, quantised):
+      eps, quantised, image_channels, bound, positive_share, algorithm):
     _check_x("layer_tracked", x, mean_in=mean_in, var_in=var_in, weight_in=weight_in,
              bias_in=bias_in, mean_out=mean_out, var_out=var_out, weight_out=weight_out,
              bias_out=bias_out)

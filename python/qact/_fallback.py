@@ -193,6 +193,8 @@ def layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, boun
 
 def layer_backward(grad_y, x, kept, stats, weight_in, bias_in, weight_out, eps, levels, bound,
                    positive_share, bandwidth, algorithm, image_channels, context_images):
+    if x is None:
+        raise RuntimeError(f"[quantile_layer_backward] expected x on {grad_y.device}, got none")
     vectors = (weight_in, bias_in, weight_out, None)
     quantile = (levels, bound, positive_share, bandwidth)
     grad_x = torch.empty_like(x)
@@ -263,7 +265,12 @@ def quantile_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandw
 
 
 def layer_tracked(x, quantiles, mean_in, var_in, weight_in, bias_in, mean_out, var_out, weight_out,
-                  bias_out, eps, quantised):
+                  bias_out, eps, quantised, image_channels, bound, positive_share, algorithm):
+    if image_channels > 0:
+        return _half_tracked(x, quantiles, (mean_in, var_in, weight_in, bias_in, mean_out, var_out,
+                                            weight_out, bias_out), eps, quantised, image_channels,
+                             bound, positive_share, algorithm)
+
     def folded(mean, var, weight, bias):
         if mean is None:
             return None, None
@@ -275,6 +282,19 @@ def layer_tracked(x, quantiles, mean_in, var_in, weight_in, bias_in, mean_out, v
     scale, shift = folded(mean_in, var_in, weight_in, bias_in)
     out_scale, out_shift = folded(mean_out, var_out, weight_out, bias_out)
     return quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, 1.0, quantised)
+
+
+def _half_tracked(x, quantiles, vectors, eps, quantised, first, bound, positive_share, algorithm):
+    """The first channels ranked in their image, the others in the running context."""
+    affine = _part((*vectors[2:4], *vectors[6:]), slice(0, first))
+    y = torch.empty_like(x)
+    y[:, :first] = ops.layer_forward(
+        x[:, :first], *affine, eps, quantiles.shape[1], bound, positive_share, 1.0, algorithm, first,
+        0, False, False)[0]
+    y[:, first:] = ops.layer_tracked(
+        x[:, first:], quantiles, *_part(vectors, slice(first, None)), eps, quantised, 0, bound,
+        positive_share, algorithm)
+    return y
 
 
 FALLBACKS = (layer_forward, layer_backward, layer_track, layer_tracked, activation_forward,

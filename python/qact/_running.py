@@ -16,12 +16,15 @@ class RunningQuantiles:
         self._held: Any = None  # the context, so that no other can have its address
         self._quantiles: Optional[Tensor] = None
 
-    def get(self, context: Tensor, levels: int, bound: float, positive_share: float) -> Tensor:
+    def get(self, context: Tensor, first: int, levels: int, bound: float,
+            positive_share: float) -> Tensor:
+        """Of the channels from the first one on."""
         if context.device.type != "cpu" or context.is_inference():
-            return ops.context_quantiles(context, levels, bound, positive_share)
-        key = (context.data_ptr(), context._version, levels, bound, positive_share)
+            return ops.context_quantiles(context[first:], levels, bound, positive_share)
+        key = (context.data_ptr(), context._version, first, levels, bound, positive_share)
         if key != self._key:
-            self._quantiles = ops.context_quantiles(context, levels, bound, positive_share)
+            self._quantiles = ops.context_quantiles(context[first:], levels, bound,
+                                                    positive_share)
             self._held = context
             self._key = key
         assert self._quantiles is not None

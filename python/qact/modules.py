@@ -3,18 +3,13 @@
 from typing import Optional
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import _autograd
-from ._library import ops
-from ._norms import channel_statistics, fold_norm
+from ._in_batch import in_batch
+from ._in_running import in_running
 from ._options import check_options, describe
 from ._running import RunningQuantiles
-from .functional import (algorithm_number, context_standard_normal, quantile_activation,
-                         quantile_apply)
-
-_STREAM_MOMENTUM = 0.1  # where a layer's own momentum is a cumulative average
+from .functional import algorithm_number, context_standard_normal
 
 
 class QuantileActivation(nn.Module):
@@ -119,6 +114,16 @@ class QuantileActivation(nn.Module):
             return self.num_features
         return int(self.image_share * self.num_features)
 
+    def _rows(self, vector: Optional[Tensor]) -> Optional[Tensor]:
+        """The part of the channels with a running context: all but the image's."""
+        first = self._image_channels
+        return vector if first == 0 or vector is None else vector[first:]
+
+    def _settings(self, image_channels: int) -> tuple:
+        """The numbers of the fused layer's schema, from eps to context_images."""
+        return (self.eps, self.levels, self.bound, self.positive_share, self.bandwidth,
+                algorithm_number(self.algorithm), image_channels, self.group_images)
+
     def reset_running_stats(self) -> None:
         """Running statistics and context as before any training."""
         if not self.track_running_stats:
@@ -190,175 +195,12 @@ class QuantileActivation(nn.Module):
             raise ValueError(f"[{type(self).__name__}] expected {self.num_features} channels in "
                              f"dimension 1, got {describe(x)}")
         if self.training:
-            return self._in_batch(x, quantised, track and self.track_running_stats)
+            return in_batch(self, x, quantised, track and self.track_running_stats)
         if x.shape[0] == 0:
             return x.clone()
         if self.context_mode == "batch" or not self.track_running_stats:
-            return self._in_batch(x, quantised, False)
-        return self._in_running(x, quantised, track)
-
-    # --- the batch's own context
-
-    def _in_batch(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
-        if self._fused:
-            return self._in_batch_fused(x, track)
-        if (self.norm_in or self.norm_out) and x.numel() <= x.shape[1]:
-            raise ValueError(f"[{type(self).__name__}] expected more than one value per channel to "
-                             f"take statistics from, got {describe(x)}")
-        z = self._batch_norm(x, "in", track) if self.norm_in else x
-        u = quantile_activation(z, self.levels, self.bound, self.positive_share, self.bandwidth,
-                                self.algorithm, quantised)
-        y = self._batch_norm(u, "out", track) if self.norm_out else u
-        if track:
-            with torch.no_grad():
-                self.context.copy_(ops.context_blend(
-                    self.context, ops.context_build(z, None, None), self.num_batches_tracked, None,
-                    self.momentum, x.shape[0], x.numel() // x.shape[1]))
-                self.num_batches_tracked.add_(1)
-        return y
-
-    def _batch_norm(self, x: Tensor, end: str, track: bool) -> Tensor:
-        weight, bias = getattr(self, "weight_" + end), getattr(self, "bias_" + end)
-        if not track:
-            return F.batch_norm(x, None, None, weight, bias, True, 0.0, self.eps)
-        mean, var = getattr(self, "running_mean_" + end), getattr(self, "running_var_" + end)
-        if self.momentum is not None:
-            return F.batch_norm(x, mean, var, weight, bias, True, self.momentum, self.eps)
-        # A cumulative average: its share is a tensor's, which no compiler may read.
-        with torch.no_grad():
-            share = 1.0 / (self.num_batches_tracked + 1)
-            batch_var, batch_mean = channel_statistics(x)
-            mean.lerp_(batch_mean.to(mean.dtype), share.to(mean.dtype))
-            var.lerp_(batch_var.to(var.dtype), share.to(var.dtype))
-        return F.batch_norm(x, None, None, weight, bias, True, 0.0, self.eps)
-
-    def _settings(self, image_channels: int) -> tuple:
-        return (self.eps, self.levels, self.bound, self.positive_share, self.bandwidth,
-                algorithm_number(self.algorithm), image_channels, self.group_images)
-
-    def _in_batch_fused(self, x: Tensor, track: bool) -> Tensor:
-        image_channels = self._image_channels
-        y, stats, batch = _autograd.layer(x, self.weight_in, self.bias_in, self.weight_out,
-                                          self.bias_out, self._settings(image_channels), track)
-        if not track:
-            return y
-        if image_channels == self.num_features:
-            with torch.no_grad():
-                self.num_batches_tracked.add_(1)
-            return y
-        running = [self._rows(buffer) for buffer in (
-            self.running_mean_in, self.running_var_in, self.running_mean_out, self.running_var_out,
-            self.context)]
-        images = x.shape[0]
-        context_images = min(self.group_images, images) if self.group_images else images
-        ops.layer_track.default(*running, self.num_batches_tracked, stats, batch, self.momentum,
-                                x.numel() // x.shape[1], context_images, images)
-        return y
-
-    # --- the running context
-
-    def _rows(self, vector):
-        """The part of the channels with a running context: all but the image's."""
-        first = self._image_channels
-        return vector if first == 0 or vector is None else vector[first:]
-
-    def _in_running(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
-        first = self._image_channels
-        if first == self.num_features:
-            return self._in_images(x)
-        blends = self.context_mode != "tracked"
-        others = x[:, first:] if first else x
-        y = self._in_blend(others, quantised, track) if blends else self._in_tracked(
-            others, quantised)
-        return y if first == 0 else torch.cat([self._in_images(x[:, :first]), y], 1)
-
-    def _in_images(self, x: Tensor) -> Tensor:
-        """x: the channels whose scope is the image."""
-        channels = x.shape[1]
-        vectors = [v if v is None else v[:channels]
-                   for v in (self.weight_in, self.bias_in, self.weight_out, self.bias_out)]
-        settings = (*self._settings(channels)[:-1], 0)
-        return _autograd.layer(x, *vectors, settings, False)[0]
-
-    def _in_tracked(self, x: Tensor, quantised: bool) -> Tensor:
-        context, parts = self._tracked_state()
-        if _autograd.plain():
-            quantiles = self._running_quantiles.get(context, self.levels, self.bound,
-                                                    self.positive_share)
-        else:
-            quantiles = ops.context_quantiles(context, self.levels, self.bound,
-                                              self.positive_share)
-        if _autograd.takes_tracked(x, parts):
-            return _autograd.tracked(x, quantiles, parts, self.eps, quantised)
-        scale = shift = out_scale = out_shift = None
-        if self.norm_in:
-            scale, shift = fold_norm(*parts[:4], self.eps)
-        if self.norm_out:
-            out_scale, out_shift = fold_norm(*parts[4:], self.eps)
-        return quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, self.bandwidth,
-                              quantised)
-
-    def _tracked_state(self) -> tuple[Tensor, tuple[Optional[Tensor], ...]]:
-        """The running context, and both norms' mean, variance, weight and bias."""
-        try:  # a tenth of the time that nine attributes of a module take
-            p, b = self._parameters, self._buffers
-            parts = (b["running_mean_in"], b["running_var_in"], p["weight_in"], p["bias_in"],
-                     b["running_mean_out"], b["running_var_out"], p["weight_out"], p["bias_out"])
-            context = b["context"]
-        except KeyError:  # parametrised: no longer a parameter by its name
-            parts = (self.running_mean_in, self.running_var_in, self.weight_in, self.bias_in,
-                     self.running_mean_out, self.running_var_out, self.weight_out, self.bias_out)
-            context = self.context
-        if self._image_channels == 0:
-            return context, parts
-        return self._rows(context), tuple(self._rows(part) for part in parts)
-
-    def _in_blend(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
-        """prior: the running context counts as so many images against the batch's own. stream: the
-        running one moves by momentum and is used after that. Either way both norms are blended by
-        the same shares, each before what follows it is ranked."""
-        stream = self.context_mode == "stream"
-        track = stream and track
-        momentum = _STREAM_MOMENTUM if self.momentum is None else self.momentum
-        images = x.shape[0]
-        share = momentum if stream else images / (self.prior + images)
-
-        def blend(running: Tensor, batch: Tensor) -> Tensor:
-            blended = torch.lerp(running, batch.to(running.dtype), share)
-            if track:
-                with torch.no_grad():
-                    running.copy_(blended)
-            return blended
-
-        if track:
-            with torch.no_grad():
-                self.num_batches_tracked.add_(1)
-        scale = shift = None
-        if self.norm_in:
-            var, mean = channel_statistics(x)
-            mean = blend(self._rows(self.running_mean_in), mean)
-            var = blend(self._rows(self.running_var_in), var)
-            scale, shift = fold_norm(mean, var, self._rows(self.weight_in), self._rows(self.bias_in),
-                                   self.eps)
-        with torch.no_grad():
-            context = self._rows(self.context)
-            blended = ops.context_blend(
-                context, ops.context_build(x, scale, shift), None, None if stream else self.prior,
-                momentum, images, x.numel() // x.shape[1])
-            if track:
-                context.copy_(blended)
-            quantiles = ops.context_quantiles(blended, self.levels, self.bound,
-                                              self.positive_share)
-        u = quantile_apply(x, quantiles, scale, shift, None, None, self.bandwidth, quantised)
-        if not self.norm_out:
-            return u
-        var, mean = channel_statistics(u)
-        mean = blend(self._rows(self.running_mean_out), mean)
-        var = blend(self._rows(self.running_var_out), var)
-        scale, shift = fold_norm(mean, var, self._rows(self.weight_out), self._rows(self.bias_out),
-                               self.eps)
-        shape = [1, -1] + [1] * (x.dim() - 2)
-        return (u * scale.view(shape) + shift.view(shape)).to(x.dtype)
+            return in_batch(self, x, quantised, False)
+        return in_running(self, x, quantised, track)
 
 
 class QuantileActivation1d(QuantileActivation):

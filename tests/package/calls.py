@@ -22,7 +22,7 @@ def calls():
         "layer_backward": (x, x, kept, stats, *four[:3], *NUMBERS, 0, 0),
         "layer_track": (*vectors(4), context.clone(), torch.tensor(3), stats, context, 0.1, 120, 4,
                         4),
-        "layer_tracked": (x, quantiles, *four, *vectors(4), 1e-5, True),
+        "layer_tracked": (x, quantiles, *four, *vectors(4), 1e-5, True, 0, 100.0, 0.5, 0),
         "activation_forward": (x, *ranks, True),
         "quantiles": (x, 7, 100.0, 0.5),
         "quantile_apply": (x, quantiles, *four, 0.5, True),

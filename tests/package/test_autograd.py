@@ -116,3 +116,51 @@ def test_raw_operator_without_keep_names_the_reason():
     numbers = (1e-5, 100, 100.0, 0.5, 0.5, 0, 0, 0)
     with pytest.raises(RuntimeError, match="expected keep=True"):
         torch.ops.qact_python.layer_forward(x, None, None, None, None, *numbers, False, False)
+
+
+def saved_bytes(x, **options):
+    """Of all that the layer keeps for its backward pass."""
+    found = []
+
+    def keep(t):
+        found.append(t.numel() * t.element_size())
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        y = QF.quantile_layer(x, **options)[0]
+    return sum(found), y
+
+
+@pytest.mark.parametrize("shape,most", [((16, 4, 64, 64), 1.04), ((16, 4, 32, 32), 1.13),
+                                        ((16, 4, 16, 16), 1.5), ((32, 4, 8, 8), 1.95)])
+def test_a_long_context_keeps_a_code_byte_a_value_and_no_x(shape, most):
+    x = torch.randn(shape, requires_grad=True)
+    assert saved_bytes(x)[0] <= most * x.numel()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("scope", [{}, {"image_channels": 2}, {"image_channels": 4},
+                                   {"context_images": 3}, {"image_channels": 1, "context_images": 2}])
+@pytest.mark.parametrize("shape", [(8, 4), (8, 4, 4, 4), (8, 4, 16, 16), (8, 4, 32, 32)])
+def test_never_more_is_kept_than_x_and_a_byte_a_value(shape, scope, dtype):
+    if len(shape) == 2 and scope.get("image_channels"):
+        return  # a context of one value
+    x = torch.randn(shape, dtype=dtype, requires_grad=True)
+    stats = 64 * shape[1]
+    assert saved_bytes(x, **scope)[0] <= (x.element_size() + 1) * x.numel() + stats
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("grad", ["contiguous", "channels_last", "expanded"])
+def test_without_x_its_gradient_has_its_layout(layout, grad):
+    x = torch.randn(8, 4, 16, 16).to(memory_format=layout).requires_grad_()
+    grad_y = torch.randn(8, 4, 16, 16)
+    if grad == "channels_last":
+        grad_y = grad_y.to(memory_format=torch.channels_last)
+    elif grad == "expanded":
+        grad_y = torch.randn(8, 4, 1, 1).expand(8, 4, 16, 16)
+    layer(x).backward(grad_y)
+    plain = x.detach().contiguous().requires_grad_()
+    layer(plain).backward(grad_y.contiguous())
+    assert x.grad.is_contiguous(memory_format=layout)
+    torch.testing.assert_close(x.grad, plain.grad)

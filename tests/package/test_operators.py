@@ -94,6 +94,42 @@ def test_all_meta_gives_meta():
     assert [t.shape for t in (y, kept, stats, context)] == [t.shape for t in real]
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "transposed"])
+def test_opcheck_of_both_halves_tracked(layout):
+    x, *rest = calls()["layer_tracked"]
+    if layout == "channels_last":
+        x = x.to(memory_format=torch.channels_last)
+    elif layout == "transposed":
+        x = x.transpose(2, 3)
+    rest[0], rest[-4] = rest[0][1:], 1
+    opcheck(ops.layer_tracked.default, (x, *rest))
+
+
+def test_both_halves_tracked_are_each_by_itself():
+    x, quantiles, *rest = calls()["layer_tracked"]
+    vectors = rest[:8]
+    for layout in (torch.contiguous_format, torch.channels_last):
+        found = ops.layer_tracked(x.to(memory_format=layout), quantiles[2:], *vectors, 1e-5, True,
+                                  2, 100.0, 0.5, 0)
+        affine = [v[:2] for v in (*vectors[2:4], *vectors[6:])]
+        images = ops.layer_forward(x[:, :2], *affine, 1e-5, 10, 100.0, 0.5, 0.5, 0, 2, 0, False,
+                                   False)[0]
+        others = ops.layer_tracked(x[:, 2:], quantiles[2:], *(v[2:] for v in vectors), 1e-5, True,
+                                   0, 100.0, 0.5, 0)
+        assert found.is_contiguous(memory_format=layout)
+        assert torch.equal(found, torch.cat([images, others], 1))
+    with pytest.raises(RuntimeError, match=r"expected quantiles .* of shape \(1,levels\)"):
+        ops.layer_tracked(x, quantiles, *vectors, 1e-5, True, 2, 100.0, 0.5, 0)
+    with pytest.raises(RuntimeError, match=r"expected image_channels in 0..3"):
+        ops.layer_tracked(x, quantiles, *vectors, 1e-5, True, -1, 100.0, 0.5, 0)
+
+
+def test_the_backward_pass_asks_for_x_where_contexts_are_short():
+    grad_y, _, *rest = calls()["layer_backward"]
+    with pytest.raises(RuntimeError, match="expected x, from which short contexts"):
+        ops.layer_backward(grad_y, None, *rest)
+
+
 def test_what_is_written_in_place_is_contiguous():
     arguments = list(calls()["layer_track"])
     arguments[0] = torch.ones(1).expand(3)

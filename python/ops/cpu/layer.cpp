@@ -52,7 +52,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
   return {y.take(), std::move(kept), std::move(stats), std::move(context)};
 }
 
-std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, Tensor x, Tensor kept, Tensor stats,
+std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor kept, Tensor stats,
                                           MaybeTensor weight_in, MaybeTensor bias_in,
                                           MaybeTensor weight_out, double eps, int64_t levels,
                                           double bound, double positive_share, double bandwidth,
@@ -64,26 +64,26 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, Tensor x, Tensor kept, 
   core::LayerBackward call;
   call.quantile = check_layer_backward(grad_y, x, kept, stats,
                                        {weight_in, bias_in, weight_out, none}, settings);
-  const FlatTensor in = flatten_spatial(x), grad = flatten_spatial(grad_y);
-  ResultTensor grad_x(x);
+  const FlatTensor grad = flatten_spatial(grad_y), in = flatten_spatial(x ? *x : grad_y);
+  ResultTensor grad_x(x ? *x : grad_y);
   const FlatVector vectors[] = {flatten_vector(weight_in), flatten_vector(bias_in),
                                 flatten_vector(weight_out)};
   const Tensor statistics = as_contiguous(stats);
-  std::vector<double> affine(4 * x.size(1));
+  std::vector<double> affine(4 * grad_y.size(1));
   call.eps = eps;
   call.scope = settings.scope();
-  call.shape = in.shape;
+  call.shape = grad.shape;
   call.grad_y = grad.view;
-  call.x = in.view;
+  if (x) call.x = in.view;
   call.weight_in = vectors[0].vector;
   call.bias_in = vectors[1].vector;
   call.weight_out = vectors[2].vector;
-  Kept(x, settings.scope()).fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
+  Kept(grad_y, settings.scope()).fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
   call.stats = static_cast<const double*>(statistics.const_data_ptr());
   call.grad_x = grad_x.view();
   call.grad_affine = affine.data();
   core::layer_backward(call, cpu_execution());
-  return {grad_x.take(), affine_rows(affine, x)};
+  return {grad_x.take(), affine_rows(affine, grad_y)};
 }
 
 void layer_track(Tensor mean_in, Tensor var_in, Tensor mean_out, Tensor var_out, Tensor context,

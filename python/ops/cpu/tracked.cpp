@@ -1,11 +1,14 @@
 // Inference in the running context, in one call: both norms' statistics are folded into a scale and
-// a shift per channel, in the arithmetic that torch would take for it, step by step.
+// a shift per channel, in the arithmetic that torch would take for it, step by step. The first
+// channels may be ranked in their image instead; both parts are written to one output.
 #include <torch/csrc/stable/library.h>
 
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "python/ops/execution.h"
+#include "python/ops/layer.h"
 #include "python/ops/values.h"
 
 namespace qact::python {
@@ -28,11 +31,11 @@ struct FoldedNorm {
 template <class Real>
 void fold(const Norm& norm, double eps, int64_t channels, std::vector<Real>& scale,
           std::vector<Real>& shift) {
-  const auto numbers = [](const MaybeTensor& v) {
+  const auto values = [](const MaybeTensor& v) {
     return v ? static_cast<const Real*>(v->const_data_ptr()) : nullptr;
   };
-  const Real *mean = numbers(norm.mean), *var = numbers(norm.var), *weight = numbers(norm.weight),
-             *bias = numbers(norm.bias);
+  const Real *mean = values(norm.mean), *var = values(norm.var), *weight = values(norm.weight),
+             *bias = values(norm.bias);
   scale.resize(channels);
   shift.resize(channels);
   for (int64_t c = 0; c < channels; ++c) {
@@ -41,6 +44,12 @@ void fold(const Norm& norm, double eps, int64_t channels, std::vector<Real>& sca
     shift[c] = -mean[c] * scale[c];
     if (bias) shift[c] += bias[c];
   }
+}
+
+// Of a vector that check_norm has passed.
+core::ChannelVector numbers(const MaybeTensor& v) {
+  if (!v) return {};
+  return {v->const_data_ptr(), v->scalar_type() == ScalarType::Double};
 }
 
 void check_norm(const Norm& norm, const Tensor& x) {
@@ -72,27 +81,58 @@ void fold_norm(const Norm& norm, double eps, const Tensor& x, FoldedNorm& out) {
   }
 }
 
+// The first channels, each image its own context.
+void rank_in_images(const core::LayerForward& whole, int64_t channels) {
+  core::LayerForward call = whole;
+  call.scope = {channels, 0};
+  call.shape.channels = channels;
+  const auto codes =  // written in any case
+      std::make_unique_for_overwrite<uint8_t[]>(call.shape.context_size() * channels);
+  call.code = codes.get();
+  core::layer_forward(call, cpu_execution());
+}
+
 Tensor layer_tracked(Tensor x, Tensor quantiles, MaybeTensor mean_in, MaybeTensor var_in,
                      MaybeTensor weight_in, MaybeTensor bias_in, MaybeTensor mean_out,
                      MaybeTensor var_out, MaybeTensor weight_out, MaybeTensor bias_out, double eps,
-                     bool quantised) {
-  const MaybeTensor none;
-  const ApplyVectors without = {none, none, none, none};
-  check_apply(kTracked, x, quantiles, without, /*bandwidth=*/1);
+                     bool quantised, int64_t image_channels, double bound, double positive_share,
+                     int64_t algorithm) {
+  check_values(kTracked, x);
   check_positive(kTracked, "eps", eps);
+  core::LayerForward of_images;
+  if (image_channels != 0) {
+    of_images.quantile = check_layer(
+        x, {weight_in, bias_in, weight_out, bias_out},
+        {eps, quantiles.size(1), bound, positive_share, 1, algorithm, image_channels, 0});
+  }
+  const int64_t rows = x.size(1) - image_channels;
+  check_given_quantiles(kTracked, x, quantiles, rows);
   FoldedNorm in, out;
   fold_norm({mean_in, var_in, weight_in, bias_in}, eps, x, in);
   fold_norm({mean_out, var_out, weight_out, bias_out}, eps, x, out);
   ResultTensor y(x);
   if (x.numel() == 0) return y.take();
-  const ApplyOperands operands(flatten_spatial(x), quantiles, without);
+  const FlatTensor flat = flatten_spatial(x);
+  if (image_channels > 0) {
+    of_images.eps = eps;
+    of_images.shape = flat.shape;
+    of_images.x = flat.view;
+    of_images.y = y.view();
+    of_images.weight_in = numbers(weight_in), of_images.bias_in = numbers(bias_in);
+    of_images.weight_out = numbers(weight_out), of_images.bias_out = numbers(bias_out);
+    rank_in_images(of_images, image_channels);
+  }
+  const MaybeTensor none;
+  const ApplyOperands operands(flat, quantiles, {none, none, none, none});
   core::QuantileApply call;
   operands.fill(call);
-  call.scale = in.scale, call.shift = in.shift;
-  call.out_scale = out.scale, call.out_shift = out.shift;
+  call.shape.channels = rows;
+  call.x = flat.view.from(0, image_channels);
+  call.y = y.view().from(0, image_channels);
+  call.scale = in.scale.from(image_channels), call.shift = in.shift.from(image_channels);
+  call.out_scale = out.scale.from(image_channels), call.out_shift = out.shift.from(image_channels);
   call.quantised = quantised;
-  call.y = y.view();
-  core::quantile_apply(call, cpu_execution());
+  if (rows > 0) core::quantile_apply(call, cpu_execution());
   return y.take();
 }
 

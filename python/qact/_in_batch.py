@@ -1,0 +1,73 @@
+"""A QuantileActivation in the batch's own context, and what it remembers of the batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import _autograd
+from ._library import ops
+from ._norms import channel_statistics
+from ._options import describe
+from .functional import quantile_activation
+
+if TYPE_CHECKING:
+    from .modules import QuantileActivation
+
+
+def in_batch(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
+    if layer._fused:
+        return _fused(layer, x, track)
+    if (layer.norm_in or layer.norm_out) and x.numel() <= x.shape[1]:
+        raise ValueError(f"[{type(layer).__name__}] expected more than one value per channel to "
+                         f"take statistics from, got {describe(x)}")
+    z = _batch_norm(layer, x, "in", track) if layer.norm_in else x
+    u = quantile_activation(z, layer.levels, layer.bound, layer.positive_share, layer.bandwidth,
+                            layer.algorithm, quantised)
+    y = _batch_norm(layer, u, "out", track) if layer.norm_out else u
+    if track:
+        with torch.no_grad():
+            layer.context.copy_(ops.context_blend(
+                layer.context, ops.context_build(z, None, None), layer.num_batches_tracked, None,
+                layer.momentum, x.shape[0], x.numel() // x.shape[1]))
+            layer.num_batches_tracked.add_(1)
+    return y
+
+
+def _batch_norm(layer: QuantileActivation, x: Tensor, end: str, track: bool) -> Tensor:
+    weight, bias = getattr(layer, "weight_" + end), getattr(layer, "bias_" + end)
+    if not track:
+        return F.batch_norm(x, None, None, weight, bias, True, 0.0, layer.eps)
+    mean, var = getattr(layer, "running_mean_" + end), getattr(layer, "running_var_" + end)
+    if layer.momentum is not None:
+        return F.batch_norm(x, mean, var, weight, bias, True, layer.momentum, layer.eps)
+    # A cumulative average: its share is a tensor's, which no compiler may read.
+    with torch.no_grad():
+        share = 1.0 / (layer.num_batches_tracked + 1)
+        batch_var, batch_mean = channel_statistics(x)
+        mean.lerp_(batch_mean.to(mean.dtype), share.to(mean.dtype))
+        var.lerp_(batch_var.to(var.dtype), share.to(var.dtype))
+    return F.batch_norm(x, None, None, weight, bias, True, 0.0, layer.eps)
+
+
+def _fused(layer: QuantileActivation, x: Tensor, track: bool) -> Tensor:
+    image_channels = layer._image_channels
+    y, stats, batch = _autograd.layer(x, layer.weight_in, layer.bias_in, layer.weight_out,
+                                      layer.bias_out, layer._settings(image_channels), track)
+    if not track:
+        return y
+    if image_channels == layer.num_features:
+        with torch.no_grad():
+            layer.num_batches_tracked.add_(1)
+        return y
+    running = [layer._rows(buffer) for buffer in (
+        layer.running_mean_in, layer.running_var_in, layer.running_mean_out, layer.running_var_out,
+        layer.context)]
+    images = x.shape[0]
+    context_images = min(layer.group_images, images) if layer.group_images else images
+    ops.layer_track.default(*running, layer.num_batches_tracked, stats, batch, layer.momentum,
+                            x.numel() // x.shape[1], context_images, images)
+    return y
