@@ -20,7 +20,7 @@ help:
 	@echo "make demo      train, corrupt, evaluate, compare: ends with a page to open"
 	@echo "make test      build and run all tests, the core ones under sanitizers too"
 	@echo "make bench     time the layer next to BatchNorm + ReLU; writes $(BUILD)/bench.json"
-	@echo "make wheel     the Python package as a file, in $(BUILD)/wheel"
+	@echo "make wheel     the Python package as a file, in $(BUILD)/wheel (CUDA=1: with CUDA kernels)"
 	@echo "make test-python-all  the package with ONNX, AOTInductor, Lightning, torchvision, timm, ..."
 	@echo "make build     the library, the program, the tests and the benchmark, in $(BUILD)/"
 	@echo "make sanitize  all tests that need no torch, under sanitizers"
@@ -58,12 +58,18 @@ test: check-format build sanitized
 	@QACT_LIBRARY=$(BUILD)/libqact_ops.so $(PYTHON) -m pytest -q tests/python
 	@$(MAKE) --no-print-directory test-package
 
-# The library is that of the build: nothing is compiled again.
+# The library is that of the build: nothing is compiled again. With CUDA=1 both libraries are built
+# for the wheel, which takes nvcc and a quarter of an hour.
+ifdef CUDA
+WHEEL_LIBRARIES := -C build-dir=$(CURDIR)/$(BUILD)/wheel-cuda -C cmake.define.QACT_CUDA=ON
+wheel: setup
+else
+WHEEL_LIBRARIES := -C cmake.define.QACT_PYTHON_LIBRARY=$(CURDIR)/$(BUILD)/python/_ops.so
 wheel: build
+endif
 	@rm -rf $(BUILD)/wheel
 	@$(PYTHON) -m pip --disable-pip-version-check wheel --quiet --no-deps --no-index \
-	  --no-build-isolation --wheel-dir $(BUILD)/wheel \
-	  -C cmake.define.QACT_PYTHON_LIBRARY=$(CURDIR)/$(BUILD)/python/_ops.so .
+	  --no-build-isolation --wheel-dir $(BUILD)/wheel $(WHEEL_LIBRARIES) .
 	@ls $(BUILD)/wheel/*.whl
 
 test-package: wheel

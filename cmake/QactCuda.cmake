@@ -9,6 +9,9 @@ check_language(CUDA)
 if(CMAKE_CUDA_COMPILER)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)  # 90: machine code and PTX for what comes after
+    if(QACT_WHEEL)
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90)
+    endif()
   endif()
   enable_language(CUDA)
   # CMake 3.25 does not know of newer compilers that they take C++20.

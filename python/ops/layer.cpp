@@ -8,6 +8,8 @@
 namespace qact::python {
 namespace {
 
+constexpr const char* kBackward = "quantile_layer_backward";
+
 // The scope fits x, and every context has more than one value, so that it has a variance.
 void check_scope(const char* op, const Tensor& x, const core::Scope& scope) {
   const int64_t channels = x.size(1);
@@ -48,27 +50,24 @@ core::Quantile check_layer(const Tensor& x, const LayerVectors& vectors,
   return check_common("quantile_layer", x, vectors, settings);
 }
 
-core::Quantile check_layer_backward(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept,
-                                    const Tensor& stats, const LayerVectors& vectors,
+core::Quantile check_layer_backward(const Tensor& grad_y, const LayerVectors& vectors,
                                     const LayerSettings& settings) {
-  constexpr const char* kOp = "quantile_layer_backward";
+  return check_common(kBackward, grad_y, vectors, settings);
+}
+
+void check_kept(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept, const Tensor& stats,
+                const LayerSettings& settings, const Wanted& wanted) {
   const Named as = {"grad_y", grad_y};
-  const core::Quantile quantile = check_common(kOp, grad_y, vectors, settings);
-  if (x) check_like(kOp, {"x", *x}, as);
-  check_device(kOp, {"kept", kept}, as);
+  if (x) check_like(kBackward, {"x", *x}, as);
+  check_device(kBackward, {"kept", kept}, as);
+  STD_TORCH_CHECK(kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() &&
+                      kept.numel() == wanted.kept_bytes,
+                  "[", kBackward, "] expected kept to be ", wanted.kept_bytes,
+                  " bytes, as the forward pass left it, got ", describe(kept));
   const int64_t rows = grad_y.size(1) - settings.image_channels;
-  const Kept sizes(grad_y, settings.scope());
-  const int64_t bytes = sizes.bytes();
-  STD_TORCH_CHECK(
-      kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() && kept.numel() == bytes, "[",
-      kOp, "] expected kept to be ", bytes,
-      " bytes, as the forward pass left it, "
-      "got ",
-      describe(kept));
-  check_table(kOp, {"stats", stats}, ScalarType::Double, rows, core::kLayerStats, as);
-  STD_TORCH_CHECK(x || !sizes.contexts.x, "[", kOp,
-                  "] expected x, from which short contexts are computed again, got none");
-  return quantile;
+  check_table(kBackward, {"stats", stats}, ScalarType::Double, rows, core::kLayerStats, as);
+  STD_TORCH_CHECK(x || !wanted.x, "[", kBackward,
+                  "] expected x, which is needed beside what was kept, got none");
 }
 
 void check_track(const TrackArguments& a) {

@@ -19,10 +19,16 @@ struct LayerSettings {
   core::Scope scope() const { return {image_channels, context_images}; }
 };
 
-// What the backward pass is handed beside the statistics: one tensor of bytes, of which nobody else
-// knows more than its length. It has the tables of all contexts that are kept, then their codes
-// (core/contexts.h). The fake kernels have the length by the same rule, in Python. Where it is
-// longer than a byte a value, all contexts are kept, and x is not needed.
+// What the backward pass must be handed.
+struct Wanted {
+  int64_t kept_bytes;
+  bool x;
+};
+
+// What the CPU's backward pass is handed beside the statistics: one tensor of bytes, of which
+// nobody else knows more than its length. It has the tables of all contexts that are kept, then
+// their codes (core/contexts.h). The fake kernels have the length by the same rule, in Python.
+// Where it is longer than a byte a value, all contexts are kept, and x is not needed.
 struct Kept {
   core::KeptContexts<int64_t> contexts;
   int64_t codes;
@@ -37,6 +43,7 @@ struct Kept {
     return contexts.tables * static_cast<int64_t>(sizeof(core::CodeTable));
   }
   int64_t bytes() const { return table_bytes() + codes; }
+  Wanted wanted() const { return {bytes(), contexts.x}; }
 
   template <class Call, class Byte>  // either direction
   void fill(Call& call, Byte* bytes) const {
@@ -51,9 +58,11 @@ struct LayerVectors {
 
 core::Quantile check_layer(const Tensor& x, const LayerVectors& vectors,
                            const LayerSettings& settings);
-core::Quantile check_layer_backward(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept,
-                                    const Tensor& stats, const LayerVectors& vectors,
+core::Quantile check_layer_backward(const Tensor& grad_y, const LayerVectors& vectors,
                                     const LayerSettings& settings);
+// After that: what the forward pass left.
+void check_kept(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept, const Tensor& stats,
+                const LayerSettings& settings, const Wanted& wanted);
 
 // What a layer remembers of a batch: the arguments of layer_track.
 struct TrackArguments {

@@ -117,16 +117,6 @@ Tensor empty_strided(const Tensor& beside, int64_t dims, const int64_t* sizes,
   return Tensor(made);
 }
 
-Tensor empty_as(const Tensor& x) {
-  if (!dense(x)) return torch::stable::empty_like(x);
-  return empty_strided(x, x.dim(), x.sizes().data(), x.strides().data(), x.scalar_type());
-}
-
-bool flattens(const Tensor& x) {
-  int64_t stride = 1;
-  return one_stride(x, stride);
-}
-
 }  // namespace
 
 std::string describe(const Tensor& tensor) {
@@ -243,8 +233,21 @@ Tensor empty_beside(const Tensor& x, std::initializer_list<int64_t> sizes, Scala
   return empty_strided(x, static_cast<int64_t>(sizes.size()), all, strides, type);
 }
 
+Tensor empty_with_strides_of(const Tensor& x) {
+  return empty_strided(x, x.dim(), x.sizes().data(), x.strides().data(), x.scalar_type());
+}
+
+Tensor empty_as(const Tensor& x) {
+  return dense(x) ? empty_with_strides_of(x) : torch::stable::empty_like(x);
+}
+
 ScalarType table_type(const Tensor& x) {
   return x.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
+}
+
+bool flattens(const Tensor& x) {
+  int64_t stride = 1;
+  return one_stride(x, stride);
 }
 
 FlatTensor flatten_spatial(const Tensor& x) {

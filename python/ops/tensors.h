@@ -53,6 +53,9 @@ Tensor as_contiguous(const Tensor& x);
 // Tensors of no value yet on x's device. They come straight from the allocator: the dispatcher
 // would take longer than a small layer's memory.
 Tensor empty_beside(const Tensor& x, std::initializer_list<int64_t> sizes, ScalarType type);
+// With the layout that empty_like gives, and with the very strides of x.
+Tensor empty_as(const Tensor& x);
+Tensor empty_with_strides_of(const Tensor& x);
 // The type of per-channel tables of x: double for double, else float.
 ScalarType table_type(const Tensor& x);
 
@@ -64,6 +67,8 @@ struct FlatTensor {
   core::View view;
 };
 FlatTensor flatten_spatial(const Tensor& x);
+// Whether flatten_spatial() takes x as it is.
+bool flattens(const Tensor& x);
 
 // A result with the layout that empty_like gives, as the fake kernels promise it.
 class ResultTensor {

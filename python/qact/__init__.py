@@ -6,7 +6,7 @@ context, usually the batch. :class:`QuantileActivation` takes the place of Batch
 
 from importlib import metadata as _metadata
 
-from . import _fake, _autograd, _fallback, _vmap  # noqa: F401  (they register with torch)
+from . import _fake, _autograd, _fallback, _cuda, _vmap  # noqa: F401  (they register with torch)
 from . import functional, losses
 from ._convert import convert
 from ._freeze import FrozenQuantileActivation, freeze

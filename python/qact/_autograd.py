@@ -88,7 +88,7 @@ class _Layer(torch.autograd.Function):
                 x, weight_in, bias_in, weight_out, bias_out, *settings, True, track)
         if needs_x(x, kept):
             ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
-            ctx.strides = None
+            ctx.strides = x.stride()
         else:
             ctx.save_for_backward(None, kept, stats, weight_in, None, weight_out)
             ctx.strides = y.stride()
@@ -99,17 +99,24 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_y):
         # Under autograd's eyes: a checkpoint computes its tensors anew in here.
-        saved = ctx.saved_tensors
-        if ctx.strides is not None and grad_y.stride() != ctx.strides:
-            grad_y = _with_strides(grad_y, ctx.strides)
-        grad_x, affine = _once(_layer_backward, grad_y, *saved, *ctx.settings)
+        x, *saved = ctx.saved_tensors
+        if x is None:  # its gradient is laid out as grad_y
+            if grad_y.stride() != ctx.strides:
+                grad_y = _with_strides(grad_y, ctx.strides)
+        elif x.stride() != ctx.strides:  # a hook kept it elsewhere; bytes on CUDA lie in its order
+            x = _with_strides(x, ctx.strides)
+        grad_x, affine = _once(_layer_backward, grad_y, x, *saved, *ctx.settings)
         return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), None, None, None)
 
 
-def _with_strides(grad_y: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """Without x, its gradient is laid out as grad_y."""
-    return torch.empty_strided(grad_y.shape, strides, dtype=grad_y.dtype,
-                               device=grad_y.device).copy_(grad_y)
+def _with_strides(x: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """The same values with those strides."""
+    once = x  # what an expanded tensor repeats
+    for d, stride in enumerate(strides):
+        if stride == 0:
+            once = once.narrow(d, 0, 1)
+    made = torch.empty_strided(once.shape, strides, dtype=x.dtype, device=x.device)
+    return made.copy_(once).expand(x.shape)
 
 
 # Function.apply itself looks for torch.func around it, which the callers below have done already.

@@ -5,12 +5,12 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from ._library import CONTEXT_BINS, KEPT_TABLE_BYTES, LAYER_STATS
+from ._library import CONTEXT_BINS, CUDA_TABLE_BYTES, KEPT_TABLE_BYTES, LAYER_STATS
 
 _register = torch.library.register_fake
 
-#: Devices whose kernels keep bytes for the backward pass; the others compute them again.
-KEEPING_DEVICES = ("cpu", "meta")
+#: Devices whose kernels keep codes for the backward pass.
+CODE_DEVICES = ("cpu", "meta")
 
 
 def _describe(x: Tensor) -> str:
@@ -56,11 +56,13 @@ def _table_type(x: Tensor) -> torch.dtype:
 def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
     """The length of what layer_forward keeps of x: a table for each context and a byte for each
     value, where that is no more than the values themselves (core/contexts.h)."""
-    if x.device.type not in KEEPING_DEVICES:
-        return 0
     batch, channels = x.shape[0], x.shape[1]
     n = x.numel() // channels
     groups = context_images > 0 and batch > context_images
+    if x.device.type == "cuda":  # levels of contexts of the whole batch
+        return 0 if groups else (channels - image_channels) * (CUDA_TABLE_BYTES + n)
+    if x.device.type not in CODE_DEVICES:
+        return 0  # all is computed again
     # Channels, values per context, contexts per channel.
     parts = [(image_channels, n // batch, batch)]
     if groups:
@@ -79,7 +81,7 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
 def needs_x(x: Tensor, kept: Tensor) -> bool:
     """Whether layer_backward needs x beside what was kept: tables and codes of all contexts are
     more than a byte a value, and those of some are not. Other devices keep no codes."""
-    return x.device.type not in KEEPING_DEVICES or kept.numel() <= x.numel()
+    return x.device.type not in CODE_DEVICES or kept.numel() <= x.numel()
 
 
 @_register("qact_python::layer_forward")

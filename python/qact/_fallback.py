@@ -19,7 +19,7 @@ from torch import Tensor
 from ._fake import check_devices
 from ._fallback_contexts import (blend, channel_rows, context_blend, context_build,
                                  context_quantiles, count, double_type, real_type)
-from ._library import CONTEXT_BINS, HAS_CUDA_KERNELS, LAYER_STATS, ops
+from ._library import CONTEXT_BINS, CUDA_MISSING, LAYER_STATS, ops
 
 _CHUNK = 1 << 22  # pairs of a value and a context's value at a time
 _LIBRARY = torch.library.Library("qact_python", "IMPL")
@@ -73,6 +73,11 @@ class _Ranked:
         level = (self.cumulative() * (self.levels + 1) + 1e-9).floor()
         return level.clamp_max(self.levels)
 
+    def activation(self, quantised: bool, x: Tensor) -> Tensor:
+        """Laid out as x."""
+        u = self.level() / self.levels if quantised else self.cumulative()
+        return _like(torch.where(self.z.isnan(), torch.nan, u.to(self.z.dtype)), x)
+
     def density(self, bandwidth: float) -> Tensor:
         """f of each value of its own context."""
         z, (low, high) = self.z, self.weights()
@@ -99,10 +104,13 @@ def activation_forward(x, levels, bound, positive_share, bandwidth, algorithm, q
                                   f"{x.device.type}, got {density_samples}")
     warn_once(x.device)
     ranked = _Ranked(channel_rows(x), levels, bound, positive_share)
-    u = ranked.level() / levels if quantised else ranked.cumulative()
-    u = torch.where(ranked.z.isnan(), torch.nan, u.to(ranked.z.dtype))
     density = _like(ranked.density(bandwidth), x) if keep else x.new_empty(0)
-    return _like(u, x), density
+    return ranked.activation(quantised, x), density
+
+
+def ranked_by_sorting(x: Tensor, levels: int, bound: float, positive_share: float,
+                      quantised: bool) -> Tensor:
+    return _Ranked(channel_rows(x), levels, bound, positive_share).activation(quantised, x)
 
 
 class _Layer:
@@ -281,7 +289,7 @@ def layer_tracked(x, quantiles, mean_in, var_in, weight_in, bias_in, mean_out, v
 
     scale, shift = folded(mean_in, var_in, weight_in, bias_in)
     out_scale, out_shift = folded(mean_out, var_out, weight_out, bias_out)
-    return quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, 1.0, quantised)
+    return ops.quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, 1.0, quantised)
 
 
 def _half_tracked(x, quantiles, vectors, eps, quantised, first, bound, positive_share, algorithm):
@@ -304,11 +312,8 @@ FALLBACKS = (layer_forward, layer_backward, layer_track, layer_tracked, activati
 
 def _missing(name: str):
     def refuse(*_):
-        has = f"has CUDA {torch.version.cuda}" if torch.version.cuda else "was built without CUDA"
-        raise RuntimeError(
-            f"[{name}] expected tensors on the CPU, got some on CUDA: this installation of qact has "
-            f"no CUDA kernels (_ops_cuda.so), and its torch {has}. Build the wheel with make wheel "
-            "CUDA=1 where nvcc is, or move the tensors to the CPU.")
+        raise RuntimeError(f"[{name}] expected tensors on the CPU, got some on CUDA: {CUDA_MISSING}. "
+                           "Or move the tensors to the CPU.")
 
     return refuse
 
@@ -316,5 +321,5 @@ def _missing(name: str):
 for _function in FALLBACKS:
     # Of any device that has no kernel of its own.
     _LIBRARY.impl(_function.__name__, _function, "CompositeExplicitAutograd")
-    if not HAS_CUDA_KERNELS:
+    if CUDA_MISSING:
         _LIBRARY.impl(_function.__name__, _missing(_function.__name__), "CUDA")

@@ -164,3 +164,16 @@ def test_without_x_its_gradient_has_its_layout(layout, grad):
     layer(plain).backward(grad_y.contiguous())
     assert x.grad.is_contiguous(memory_format=layout)
     torch.testing.assert_close(x.grad, plain.grad)
+
+
+@pytest.mark.parametrize("shape", [(8, 3, 4, 4), (8, 3, 1, 1)])
+def test_a_hook_may_hand_x_back_in_another_layout(shape):
+    x = torch.randn(8, 3, 4, 4)
+    x = (x[:, :, :1, :1].expand(8, 3, 4, 4) if shape[2] == 1 else x).detach().requires_grad_()
+    weight = torch.randn(8, 3, 4, 4)
+    expected = torch.autograd.grad((layer(x) * weight).sum(), x)[0]
+    with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: t.clone(memory_format=torch.channels_last) if t.dim() == 4 else t,
+            lambda t: t):
+        y = layer(x)
+    assert torch.equal(torch.autograd.grad((y * weight).sum(), x)[0], expected)

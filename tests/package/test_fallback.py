@@ -142,7 +142,7 @@ def test_it_warns_once():
         _fallback.warn_once(torch.device("mps"))
 
 
-@pytest.mark.skipif(qact._library.HAS_CUDA_KERNELS, reason="the CUDA kernels are here")
+@pytest.mark.skipif(not qact._library.CUDA_MISSING, reason="the CUDA kernels are here")
 def test_cuda_without_its_library_says_what_is_missing():
     with pytest.raises(RuntimeError, match=r"\[layer_forward\] expected tensors on the CPU, got "
                                            r"some on CUDA: .*make wheel CUDA=1"):

@@ -126,7 +126,7 @@ def test_both_halves_tracked_are_each_by_itself():
 
 def test_the_backward_pass_asks_for_x_where_contexts_are_short():
     grad_y, _, *rest = calls()["layer_backward"]
-    with pytest.raises(RuntimeError, match="expected x, from which short contexts"):
+    with pytest.raises(RuntimeError, match="expected x, which is needed"):
         ops.layer_backward(grad_y, None, *rest)
 
 

@@ -62,8 +62,9 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
                                   bandwidth, algorithm, image_channels, context_images};
   const MaybeTensor none;
   core::LayerBackward call;
-  call.quantile = check_layer_backward(grad_y, x, kept, stats,
-                                       {weight_in, bias_in, weight_out, none}, settings);
+  call.quantile = check_layer_backward(grad_y, {weight_in, bias_in, weight_out, none}, settings);
+  const Kept sizes(grad_y, settings.scope());
+  check_kept(grad_y, x, kept, stats, settings, sizes.wanted());
   const FlatTensor grad = flatten_spatial(grad_y), in = flatten_spatial(x ? *x : grad_y);
   ResultTensor grad_x(x ? *x : grad_y);
   const FlatVector vectors[] = {flatten_vector(weight_in), flatten_vector(bias_in),
@@ -78,7 +79,7 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
   call.weight_in = vectors[0].vector;
   call.bias_in = vectors[1].vector;
   call.weight_out = vectors[2].vector;
-  Kept(grad_y, settings.scope()).fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
+  sizes.fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
   call.stats = static_cast<const double*>(statistics.const_data_ptr());
   call.grad_x = grad_x.view();
   call.grad_affine = affine.data();

@@ -1,0 +1,141 @@
+"""What is done for CUDA without a GPU: loading its library, and what its kernels do not take."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+from calls import NUMBERS, ops, vectors
+from conftest import built
+
+from qact import _cuda, _fake, _library
+
+SCOPES = [(2, 0), (3, 0), (0, 2), (1, 2), (2, 3), (3, 2), (1, 100)]  # image_channels, context_images
+
+
+@pytest.mark.parametrize("version", ["2.11.0", "2.15.1+cu130", "2.11.0a0+git123", "3.0"])
+def test_torch_from_2_11_on_is_taken(version):
+    _library._check_torch(version)
+
+
+@pytest.mark.parametrize("version", ["2.10.2", "1.13.1+cpu", "unknown"])
+def test_an_older_torch_is_refused(version):
+    with pytest.raises(ImportError, match=f"expected torch 2.11 or later, got {version[:4]}"):
+        _library._check_torch(version)
+
+
+def test_why_there_are_no_cuda_kernels(monkeypatch, tmp_path):
+    monkeypatch.setattr(_library, "_FOLDER", tmp_path)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert "built without CUDA" in _library._load_cuda_kernels()
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert "make wheel CUDA=1" in _library._load_cuda_kernels()
+    (tmp_path / "_ops_cuda.so").write_text("no library")
+    assert "do not load: " in _library._load_cuda_kernels()
+    monkeypatch.setattr(torch.ops, "load_library", lambda path: None)
+    assert _library._load_cuda_kernels() == ""
+
+
+# In a process of its own, in which torch says that it has CUDA, and a stub stands for its library.
+IMPORT = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1])
+import torch
+torch.version.cuda = "13.0"
+import qact
+assert qact._library.CUDA_MISSING == "", qact._library.CUDA_MISSING
+for name in ("layer_forward", "layer_backward", "layer_track", "activation_forward",
+             "activation_kernel", "quantile_apply", "quantile_apply_backward", "context_build",
+             "context_blend", "context_quantiles", "layer_forward_in_scope",
+             "layer_backward_in_scope"):
+    assert torch._C._dispatch_has_kernel_for_dispatch_key("qact_python::" + name, "CUDA"), name
+    print(name)
+layer = qact.QuantileActivation(3)
+print(layer(torch.randn(8, 3, 4, 4)).shape)
+"""
+
+
+def test_the_package_with_the_cuda_library(tmp_path):
+    library, stub = built("python/_ops_cuda.so"), built("python/stub/libtorch_cuda.so")
+    (tmp_path / "qact").mkdir()
+    for path in pathlib.Path(_library.__file__).parent.iterdir():
+        if path.is_file():
+            (tmp_path / "qact" / path.name).symlink_to(path)
+    (tmp_path / "qact" / "_ops_cuda.so").symlink_to(library)
+    code = "import sys; sys.path.insert(0, sys.argv[2])" + IMPORT
+    found = subprocess.run([sys.executable, "-c", code, str(stub), str(tmp_path)], text=True,
+                           capture_output=True, timeout=300)
+    assert found.returncode == 0, found.stderr
+    assert "torch.Size([8, 3, 4, 4])" in found.stdout
+
+
+# The reshaping knows no device: here it calls the CPU's kernels.
+@pytest.mark.parametrize("shape", [(7, 3, 4, 4), (5, 3, 40, 40)])
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_every_scope_by_contexts_of_a_batch(shape, scope, layout):
+    x = torch.randn(shape).to(memory_format=layout)
+    grad = torch.randn(shape)
+    four = vectors(4)
+    y, kept, stats, context = _cuda.layer_forward_in_scope(x, *four, *NUMBERS, *scope, True, True)
+    expected = ops.layer_forward(x, *four, *NUMBERS, *scope, True, True)
+    torch.testing.assert_close(y, expected[0])
+    assert y.is_contiguous(memory_format=layout)
+    torch.testing.assert_close(stats[:, :4], expected[2][:, :4])
+    assert torch.equal(context, expected[3])
+    found = _cuda.layer_backward_in_scope(grad, x, kept, stats, *four[:3], *NUMBERS, *scope)
+    wanted = ops.layer_backward(grad, x, *expected[1:3], *four[:3], *NUMBERS, *scope)
+    torch.testing.assert_close(found[0], wanted[0])
+    torch.testing.assert_close(found[1], wanted[1], rtol=1e-4, atol=1e-4)
+
+
+def test_without_affine_parameters_or_tracking():
+    x = torch.randn(6, 3, 5)
+    y, kept, stats, context = _cuda.layer_forward_in_scope(x, None, None, None, None, *NUMBERS, 1, 2,
+                                                           False, False)
+    assert torch.equal(y, ops.layer_forward(x, None, None, None, None, *NUMBERS, 1, 2, False,
+                                            False)[0])
+    assert kept.numel() == 0 and stats.shape == (2, 8) and context.shape == (0, 256)
+
+
+@pytest.mark.parametrize("levels,quantised", [(100, True), (300, True), (100, False)])
+def test_levels_that_are_no_byte_are_sorted(monkeypatch, levels, quantised):
+    asked = []
+
+    def kernel(x, levels, bound, share, bandwidth, algorithm, keep):
+        asked.append(levels)
+        return ops.activation_forward(x, levels, bound, share, bandwidth, algorithm, True, 0, 0,
+                                      keep)
+
+    monkeypatch.setattr(_cuda.ops, "activation_kernel", kernel, raising=False)
+    x = torch.randn(50, 3)
+    arguments = (levels, 100.0, 0.5, 0.5, 0, quantised, 0, 0, True)
+    y, density = _cuda.activation_forward(x, *arguments)
+    expected = ops.activation_forward(x, *arguments)
+    torch.testing.assert_close(y, expected[0])
+    torch.testing.assert_close(density, expected[1])
+    assert asked == [min(levels, 255)]
+    with pytest.raises(NotImplementedError, match="expected density_samples=0"):
+        _cuda.activation_forward(x, *arguments[:6], 5, 0, True)
+
+
+class OnCuda:
+    """As much of a tensor as kept_bytes looks at."""
+
+    device = torch.device("cuda")
+
+    def __init__(self, *shape):
+        self.shape = shape
+
+    def numel(self):
+        return torch.Size(self.shape).numel()
+
+
+def test_what_is_kept_on_cuda():
+    x = OnCuda(5, 3, 4, 4)
+    assert _fake.kept_bytes(x, 0, 0) == 3 * (1024 + 80)
+    assert _fake.kept_bytes(x, 1, 0) == 2 * (1024 + 80)
+    assert _fake.kept_bytes(x, 1, 5) == 2 * (1024 + 80)
+    assert _fake.kept_bytes(x, 0, 2) == 0
+    assert _fake.needs_x(x, OnCuda(10000))
