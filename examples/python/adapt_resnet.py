@@ -7,9 +7,11 @@ Prints accuracies, and draws them where the package vl-convert-python is install
 """
 
 import argparse
+import base64
 import gzip
 import json
 import pathlib
+import zlib
 
 import torch
 import torch.nn.functional as F
@@ -116,26 +118,71 @@ def curves(relu: nn.Module, quantile: nn.Module, images: Tensor, labels: Tensor)
     return found
 
 
-def draw(found: dict, path: pathlib.Path) -> None:
+# %% The picture: digits at every severity, and below them how many are recognised.
+
+def png(image: Tensor) -> str:
+    """Grey levels in [0, 1], (H, W), as a URL of data."""
+    height, width = image.shape
+    rows = F.pad((image * 255).to(torch.uint8), (1, 0))  # each begins with its filter's number, 0
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check = zlib.crc32(kind + data)
+        return len(data).to_bytes(4, "big") + kind + data + check.to_bytes(4, "big")
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(
+        b"IDAT", zlib.compress(rows.numpy().tobytes())) + chunk(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+STYLES = {"QAct, adapted": ("#2f7ed8", [1, 0]), "ReLU, adapted": ("#d9742b", [1, 0]),
+          "QAct, plain": ("#2f7ed8", [5, 4]), "ReLU, plain": ("#d9742b", [5, 4])}
+
+
+def chart(found: dict, examples: Tensor) -> dict:
+    """In Vega-Lite. examples: a few digits."""
+    rows = [{"curve": name, "severity": severity, "accuracy": value}
+            for name, values in found.items() for severity, value in enumerate(values)]
+    urls = [{"severity": severity, "url": png(shift(examples, severity).flatten(0, 2))}
+            for severity in range(6)]
+    severity = {"field": "severity", "type": "quantitative",
+                "scale": {"domain": [0, 5], "padding": 24, "nice": False}}
+    size = 28 * 1.5
+    digits = {
+        "width": 440, "height": size * len(examples), "data": {"values": urls},
+        "view": {"stroke": None},
+        "mark": {"type": "image", "width": size, "height": size * len(examples)},
+        "encoding": {"x": {**severity, "axis": None}, "y": {"value": size * len(examples) / 2},
+                     "url": {"field": "url", "type": "nominal"}},
+    }
+    lines = {
+        "width": 440, "height": 230, "data": {"values": rows}, "view": {"stroke": None},
+        "mark": {"type": "line", "strokeWidth": 2.5, "point": {"size": 60}},
+        "encoding": {
+            "x": {**severity, "axis": {"values": [*range(6)], "grid": False,
+                                       "title": "severity of the shift"}},
+            "y": {"field": "accuracy", "type": "quantitative", "title": "accuracy, %",
+                  "scale": {"domain": [0, 100]}},
+            "color": {"field": "curve", "title": None, "scale": {
+                "domain": [*STYLES], "range": [colour for colour, _ in STYLES.values()]}},
+            "strokeDash": {"field": "curve", "title": None, "scale": {
+                "domain": [*STYLES], "range": [dash for _, dash in STYLES.values()]}},
+        },
+    }
+    return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "background": "white",
+            "padding": 12, "spacing": 8, "vconcat": [digits, lines], "bounds": "flush",
+            "config": {"axis": {"labelFontSize": 13, "titleFontSize": 14, "titleFontWeight": "normal"},
+                       "legend": {"labelFontSize": 13, "symbolSize": 500, "symbolStrokeWidth": 2.5,
+                                  "symbolType": "stroke", "orient": "right"}}}
+
+
+def draw(found: dict, examples: Tensor, path: pathlib.Path) -> None:
     try:
         import vl_convert
     except ImportError:
         print("no picture: pip install vl-convert-python")
         return
-    rows = [{"network": name, "severity": severity, "accuracy": value}
-            for name, values in found.items() for severity, value in enumerate(values)]
-    chart = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "width": 420, "height": 260, "background": "white", "data": {"values": rows},
-        "mark": {"type": "line", "point": True},
-        "encoding": {
-            "x": {"field": "severity", "type": "quantitative", "axis": {"tickMinStep": 1}},
-            "y": {"field": "accuracy", "type": "quantitative", "title": "accuracy, per cent",
-                  "scale": {"zero": False}},
-            "color": {"field": "network", "type": "nominal", "sort": list(found)},
-        },
-    }
-    path.write_bytes(vl_convert.vegalite_to_png(json.dumps(chart), scale=2))
+    path.write_bytes(vl_convert.vegalite_to_png(json.dumps(chart(found, examples)), scale=1.5))
     print(f"wrote {path}")
 
 
@@ -159,7 +206,7 @@ def main() -> None:
     print(f"{'severity':15}" + "".join(f"{severity:7}" for severity in range(6)))
     for name, values in found.items():
         print(f"{name:15}" + "".join(f"{value:7.1f}" for value in values))
-    draw(found, options.output)
+    draw(found, images[:3], options.output)
 
 
 if __name__ == "__main__":

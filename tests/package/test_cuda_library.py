@@ -1,6 +1,7 @@
 """What is done for CUDA without a GPU: loading its library, and what its kernels do not take."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -58,10 +59,7 @@ print(layer(torch.randn(8, 3, 4, 4)).shape)
 
 def test_the_package_with_the_cuda_library(tmp_path):
     library, stub = built("python/_ops_cuda.so"), built("python/stub/libtorch_cuda.so")
-    (tmp_path / "qact").mkdir()
-    for path in pathlib.Path(_library.__file__).parent.iterdir():
-        if path.is_file():
-            (tmp_path / "qact" / path.name).symlink_to(path)
+    shutil.copytree(pathlib.Path(_library.__file__).parent, tmp_path / "qact")
     (tmp_path / "qact" / "_ops_cuda.so").symlink_to(library)
     code = "import sys; sys.path.insert(0, sys.argv[2])" + IMPORT
     found = subprocess.run([sys.executable, "-c", code, str(stub), str(tmp_path)], text=True,
