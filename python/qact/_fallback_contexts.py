@@ -40,9 +40,11 @@ def bins(z: Tensor) -> Tensor:
 
 def ties(z: Tensor) -> Tensor:
     """Which values are ties among those of their sign."""
-    ascending = z.sort(1).values
-    equal = (torch.searchsorted(ascending, z, right=True)
-             - torch.searchsorted(ascending, z)).masked_fill_(z.isnan(), 0)
+    nan = z.isnan()
+    # A search compares with what it meets, and nothing compares with a NaN.
+    ascending = z.masked_fill(nan, torch.inf).sort(1).values
+    end = torch.minimum(torch.searchsorted(ascending, z, right=True), (~nan).sum(1, keepdim=True))
+    equal = (end - torch.searchsorted(ascending, z)).masked_fill_(nan, 0)
     positive = z >= 0
     of_their_sign = torch.where(positive, positive.sum(1, keepdim=True),
                                 (z < 0).sum(1, keepdim=True))
