@@ -13,21 +13,20 @@ constexpr const char* kBackward = "quantile_layer_backward";
 // The scope fits x, and every context has more than one value, so that it has a variance.
 void check_scope(const char* op, const Tensor& x, const core::Scope& scope) {
   const int64_t channels = x.size(1);
-  STD_TORCH_CHECK(scope.image_channels >= 0 && scope.image_channels <= channels, "[", op,
-                  "] expected image_channels in 0..", channels, ", the channels of x, got ",
-                  scope.image_channels);
-  STD_TORCH_CHECK(scope.images >= 0, "[", op, "] expected context_images >= 0, got ", scope.images);
+  QACT_EXPECT(scope.image_channels >= 0 && scope.image_channels <= channels, "[", op,
+              "] expected image_channels in 0..", channels, ", the channels of x, got ",
+              scope.image_channels);
+  QACT_EXPECT(scope.images >= 0, "[", op, "] expected context_images >= 0, got ", scope.images);
   if (scope.image_channels == 0 && scope.images == 0) return;
   const int64_t batch = x.size(0), spatial = x.numel() / (batch * channels);
   const int64_t least = scope.image_channels > 0 || scope.images == 1 ? 1
                         : scope.images == 0                           ? batch
                         : batch % scope.images > 0                    ? batch % scope.images
                                                                       : scope.images;
-  STD_TORCH_CHECK(
-      least * spatial > 1, "[", op,
-      "] expected more than one value per context to take statistics from, got contexts "
-      "of one image with one value, in ",
-      describe(x));
+  QACT_EXPECT(least * spatial > 1, "[", op,
+              "] expected more than one value per context to take statistics from, got contexts "
+              "of one image with one value, in ",
+              describe(x));
 }
 
 core::Quantile check_common(const char* op, const Tensor& x, const LayerVectors& vectors,
@@ -60,14 +59,14 @@ void check_kept(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept, 
   const Named as = {"grad_y", grad_y};
   if (x) check_like(kBackward, {"x", *x}, as);
   check_device(kBackward, {"kept", kept}, as);
-  STD_TORCH_CHECK(kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() &&
-                      kept.numel() == wanted.kept_bytes,
-                  "[", kBackward, "] expected kept to be ", wanted.kept_bytes,
-                  " bytes, as the forward pass left it, got ", describe(kept));
+  QACT_EXPECT(kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() &&
+                  kept.numel() == wanted.kept_bytes,
+              "[", kBackward, "] expected kept to be ", wanted.kept_bytes,
+              " bytes, as the forward pass left it, got ", describe(kept));
   const int64_t rows = grad_y.size(1) - settings.image_channels;
   check_table(kBackward, {"stats", stats}, ScalarType::Double, rows, core::kLayerStats, as);
-  STD_TORCH_CHECK(x || !wanted.x, "[", kBackward,
-                  "] expected x, which is needed beside what was kept, got none");
+  QACT_EXPECT(x || !wanted.x, "[", kBackward,
+              "] expected x, which is needed beside what was kept, got none");
 }
 
 void check_track(const TrackArguments& a) {
@@ -82,16 +81,15 @@ void check_track(const TrackArguments& a) {
     check_in_place(kOp, vector);
   }
   check_device(kOp, {"batches", a.batches}, as);
-  STD_TORCH_CHECK(a.batches.scalar_type() == ScalarType::Long && a.batches.dim() == 0, "[", kOp,
-                  "] expected batches to be one int64, got ", describe(a.batches));
+  QACT_EXPECT(a.batches.scalar_type() == ScalarType::Long && a.batches.dim() == 0, "[", kOp,
+              "] expected batches to be one int64, got ", describe(a.batches));
   check_table(kOp, {"stats", a.stats}, ScalarType::Double, channels, core::kLayerStats, as);
   check_like(kOp, {"batch", a.batch}, as);
-  STD_TORCH_CHECK(!a.momentum || (*a.momentum >= 0 && *a.momentum <= 1), "[", kOp,
-                  "] expected momentum in [0, 1], got ", a.momentum.value_or(0));
-  STD_TORCH_CHECK(a.n > 1, "[", kOp, "] expected a number n > 1 of values per channel, got ", a.n);
-  STD_TORCH_CHECK(a.context_images > 0 && a.context_images <= a.images, "[", kOp,
-                  "] expected context_images in 1..", a.images, ", the images, got ",
-                  a.context_images);
+  QACT_EXPECT(!a.momentum || (*a.momentum >= 0 && *a.momentum <= 1), "[", kOp,
+              "] expected momentum in [0, 1], got ", a.momentum.value_or(0));
+  QACT_EXPECT(a.n > 1, "[", kOp, "] expected a number n > 1 of values per channel, got ", a.n);
+  QACT_EXPECT(a.context_images > 0 && a.context_images <= a.images, "[", kOp,
+              "] expected context_images in 1..", a.images, ", the images, got ", a.context_images);
 }
 
 core::LayerTrack track_call(const TrackArguments& a) {

@@ -130,14 +130,14 @@ std::string describe(const Tensor& tensor) {
 
 core::Quantile check_quantile(const char* op, int64_t levels, double bound, double positive_share,
                               double bandwidth, int64_t algorithm, int64_t most_levels) {
-  STD_TORCH_CHECK(levels >= 2 && levels <= most_levels, "[", op, "] expected levels in 2..",
-                  most_levels, ", got ", levels);
+  QACT_EXPECT(levels >= 2 && levels <= most_levels, "[", op, "] expected levels in 2..",
+              most_levels, ", got ", levels);
   check_positive(op, "bound", bound);
-  STD_TORCH_CHECK(positive_share > 0 && positive_share < 1, "[", op,
-                  "] expected positive_share in (0, 1), got ", positive_share);
+  QACT_EXPECT(positive_share > 0 && positive_share < 1, "[", op,
+              "] expected positive_share in (0, 1), got ", positive_share);
   check_positive(op, "bandwidth", bandwidth);
-  STD_TORCH_CHECK(algorithm >= 0 && algorithm <= 2, "[", op,
-                  "] expected algorithm 0 (auto), 1 (exact) or 2 (binned), got ", algorithm);
+  QACT_EXPECT(algorithm >= 0 && algorithm <= 2, "[", op,
+              "] expected algorithm 0 (auto), 1 (exact) or 2 (binned), got ", algorithm);
   core::Quantile quantile;
   quantile.levels = static_cast<int>(levels);
   quantile.bound = bound;
@@ -148,64 +148,63 @@ core::Quantile check_quantile(const char* op, int64_t levels, double bound, doub
 }
 
 void check_positive(const char* op, const char* name, double value) {
-  STD_TORCH_CHECK(std::isfinite(value) && value > 0, "[", op, "] expected a finite ", name,
-                  " > 0, got ", value);
+  QACT_EXPECT(std::isfinite(value) && value > 0, "[", op, "] expected a finite ", name,
+              " > 0, got ", value);
 }
 
 void check_values(const char* op, const Tensor& x) {
-  STD_TORCH_CHECK(floating(x) && x.dim() >= 2, "[", op,
-                  "] expected a floating tensor of 2 or more dimensions, got ", describe(x));
+  QACT_EXPECT(floating(x) && x.dim() >= 2, "[", op,
+              "] expected a floating tensor of 2 or more dimensions, got ", describe(x));
   constexpr int64_t kMost = int64_t{1} << 30;
-  STD_TORCH_CHECK(x.size(1) > 0 && values_per_channel(x) <= kMost, "[", op,
-                  "] expected a channel and at most 2^30 values per channel, got ", describe(x));
+  QACT_EXPECT(x.size(1) > 0 && values_per_channel(x) <= kMost, "[", op,
+              "] expected a channel and at most 2^30 values per channel, got ", describe(x));
 }
 
 void check_statistics(const char* op, const Tensor& x) {
   check_values(op, x);
-  STD_TORCH_CHECK(values_per_channel(x) > 1, "[", op,
-                  "] expected more than one value per channel to take statistics from, got ",
-                  describe(x));
+  QACT_EXPECT(values_per_channel(x) > 1, "[", op,
+              "] expected more than one value per channel to take statistics from, got ",
+              describe(x));
 }
 
 void check_device(const char* op, const Named& found, const Named& as) {
-  STD_TORCH_CHECK(found.tensor.device() == as.tensor.device(), "[", op, "] expected ", found.name,
-                  " on ", device_of(as.tensor), ", as ", as.name, ", got ",
-                  device_of(found.tensor));
+  QACT_EXPECT(found.tensor.device() == as.tensor.device(), "[", op, "] expected ", found.name,
+              " on ", device_of(as.tensor), ", as ", as.name, ", got ", device_of(found.tensor));
 }
 
 void check_like(const char* op, const Named& found, const Named& as) {
   check_device(op, found, as);
   const auto a = found.tensor.sizes(), b = as.tensor.sizes();
-  STD_TORCH_CHECK(found.tensor.scalar_type() == as.tensor.scalar_type() &&
-                      std::equal(a.begin(), a.end(), b.begin(), b.end()),
-                  "[", op, "] expected ", found.name, " to be ", describe(as.tensor), ", got ",
-                  describe(found.tensor));
+  QACT_EXPECT(found.tensor.scalar_type() == as.tensor.scalar_type() &&
+                  std::equal(a.begin(), a.end(), b.begin(), b.end()),
+              "[", op, "] expected ", found.name, " to be ", describe(as.tensor), ", got ",
+              describe(found.tensor));
 }
 
 void check_table(const char* op, const Named& found, ScalarType type, int64_t rows, int64_t columns,
                  const Named& as) {
   check_device(op, found, as);
   const Tensor& table = found.tensor;
-  STD_TORCH_CHECK(table.scalar_type() == type && table.dim() == 2 && table.size(0) == rows &&
-                      table.size(1) == columns,
-                  "[", op, "] expected ", found.name, " to be ", name_of(type), " of shape (", rows,
-                  ",", columns, "), got ", describe(table));
+  QACT_EXPECT(table.scalar_type() == type && table.dim() == 2 && table.size(0) == rows &&
+                  table.size(1) == columns,
+              "[", op, "] expected ", found.name, " to be ", name_of(type), " of shape (", rows,
+              ",", columns, "), got ", describe(table));
 }
 
 void check_context(const char* op, const Named& found) {
   const Tensor& context = found.tensor;
-  STD_TORCH_CHECK(context.scalar_type() == ScalarType::Long && context.dim() == 2 &&
-                      context.size(1) == core::kContextBins,
-                  "[", op, "] expected ", found.name, " to be an int64 tensor of shape (channels,",
-                  core::kContextBins, "), got ", describe(context));
+  QACT_EXPECT(context.scalar_type() == ScalarType::Long && context.dim() == 2 &&
+                  context.size(1) == core::kContextBins,
+              "[", op, "] expected ", found.name, " to be an int64 tensor of shape (channels,",
+              core::kContextBins, "), got ", describe(context));
 }
 
 void check_vector(const char* op, const Named& found, int64_t channels, const Named& as) {
   check_device(op, found, as);
   const Tensor& vector = found.tensor;
-  STD_TORCH_CHECK(floating(vector) && vector.dim() == 1 && vector.size(0) == channels, "[", op,
-                  "] expected ", found.name, " to be a floating tensor of shape (", channels,
-                  "), one number per channel, got ", describe(vector));
+  QACT_EXPECT(floating(vector) && vector.dim() == 1 && vector.size(0) == channels, "[", op,
+              "] expected ", found.name, " to be a floating tensor of shape (", channels,
+              "), one number per channel, got ", describe(vector));
 }
 
 void check_channels(const char* op, const char* name, const MaybeTensor& vector, const Tensor& x) {
@@ -213,8 +212,8 @@ void check_channels(const char* op, const char* name, const MaybeTensor& vector,
 }
 
 void check_in_place(const char* op, const Named& found) {
-  STD_TORCH_CHECK(found.tensor.is_contiguous(), "[", op, "] expected ", found.name,
-                  " to be contiguous, since it is written in place, got ", describe(found.tensor));
+  QACT_EXPECT(found.tensor.is_contiguous(), "[", op, "] expected ", found.name,
+              " to be contiguous, since it is written in place, got ", describe(found.tensor));
 }
 
 int64_t values_per_channel(const Tensor& x) { return x.numel() / x.size(1); }
@@ -226,7 +225,7 @@ Tensor as_contiguous(const Tensor& x) {
 
 Tensor empty_beside(const Tensor& x, std::initializer_list<int64_t> sizes, ScalarType type) {
   constexpr size_t kMostDims = 2;
-  STD_TORCH_CHECK(sizes.size() <= kMostDims, "expected tables of at most 2 dimensions");
+  QACT_EXPECT(sizes.size() <= kMostDims, "expected tables of at most 2 dimensions");
   const int64_t* all = std::data(sizes);
   int64_t strides[kMostDims] = {1, 1};
   if (sizes.size() == kMostDims) strides[0] = all[1];

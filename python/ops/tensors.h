@@ -5,6 +5,8 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include "qact/core/quantile.h"
@@ -17,6 +19,18 @@ using MaybeTensor = std::optional<Tensor>;
 
 // "float32 of shape (2,3)"
 std::string describe(const Tensor& tensor);
+
+// Raises what follows, one part after the other. torch's own check would name its place in a file
+// first.
+#define QACT_EXPECT(condition, ...) \
+  if (!(condition)) ::qact::python::fail(__VA_ARGS__)
+
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  std::ostringstream message;
+  (message << ... << parts);
+  throw std::runtime_error(message.str());
+}
 
 // A tensor by the name that the operator's schema gives it.
 struct Named {

@@ -12,9 +12,9 @@ namespace qact::python {
 core::Quantile check_activation(const Tensor& x, const ActivationSettings& settings) {
   constexpr const char* kOp = "quantile_activation";
   check_values(kOp, x);
-  STD_TORCH_CHECK(x.numel() > 0, "[", kOp, "] expected at least one value, got ", describe(x));
-  STD_TORCH_CHECK(settings.density_samples >= 0, "[", kOp, "] expected density_samples >= 0, got ",
-                  settings.density_samples);
+  QACT_EXPECT(x.numel() > 0, "[", kOp, "] expected at least one value, got ", describe(x));
+  QACT_EXPECT(settings.density_samples >= 0, "[", kOp, "] expected density_samples >= 0, got ",
+              settings.density_samples);
   core::Quantile quantile =
       check_quantile(kOp, settings.levels, settings.bound, settings.positive_share,
                      settings.bandwidth, settings.algorithm);
@@ -28,18 +28,18 @@ core::Quantile check_quantiles(const Tensor& x, int64_t levels, double bound,
                                double positive_share) {
   constexpr const char* kOp = "quantiles";
   check_values(kOp, x);
-  STD_TORCH_CHECK(x.numel() > 0, "[", kOp, "] expected at least one value, got ", describe(x));
+  QACT_EXPECT(x.numel() > 0, "[", kOp, "] expected at least one value, got ", describe(x));
   return check_quantile(kOp, levels, bound, positive_share, /*bandwidth=*/1, /*algorithm=*/1);
 }
 
 void check_given_quantiles(const char* op, const Tensor& x, const Tensor& quantiles, int64_t rows) {
   check_device(op, {"quantiles", quantiles}, {"x", x});
   const ScalarType type = quantiles.scalar_type();
-  STD_TORCH_CHECK((type == ScalarType::Double || type == ScalarType::Float) &&
-                      quantiles.dim() == 2 && quantiles.size(0) == rows && quantiles.size(1) >= 2 &&
-                      quantiles.size(1) <= kMostLevels,
-                  "[", op, "] expected quantiles to be float32 or float64 of shape (", rows,
-                  ",levels) with levels in 2..", kMostLevels, ", got ", describe(quantiles));
+  QACT_EXPECT((type == ScalarType::Double || type == ScalarType::Float) && quantiles.dim() == 2 &&
+                  quantiles.size(0) == rows && quantiles.size(1) >= 2 &&
+                  quantiles.size(1) <= kMostLevels,
+              "[", op, "] expected quantiles to be float32 or float64 of shape (", rows,
+              ",levels) with levels in 2..", kMostLevels, ", got ", describe(quantiles));
 }
 
 void check_apply(const char* op, const Tensor& x, const Tensor& quantiles,
@@ -85,17 +85,17 @@ void check_blend(const BlendArguments& arguments) {
   check_like(kOp, {"b", b}, {"a", a});
   if (batches) {
     check_device(kOp, {"batches", *batches}, {"a", a});
-    STD_TORCH_CHECK(batches->scalar_type() == ScalarType::Long && batches->dim() == 0, "[", kOp,
-                    "] expected batches to be one int64, got ", describe(*batches));
+    QACT_EXPECT(batches->scalar_type() == ScalarType::Long && batches->dim() == 0, "[", kOp,
+                "] expected batches to be one int64, got ", describe(*batches));
   }
-  STD_TORCH_CHECK(images > 0 && n > 0, "[", kOp, "] expected a batch with an image, got ", images,
-                  " images and ", n, " values per channel");
-  STD_TORCH_CHECK(prior || momentum || batches, "[", kOp,
-                  "] expected prior, momentum or batches, got none");
-  STD_TORCH_CHECK(!prior || (std::isfinite(*prior) && *prior >= 0), "[", kOp,
-                  "] expected a finite prior >= 0, got ", prior.value_or(0));
-  STD_TORCH_CHECK(!momentum || (*momentum >= 0 && *momentum <= 1), "[", kOp,
-                  "] expected momentum in [0, 1], got ", momentum.value_or(0));
+  QACT_EXPECT(images > 0 && n > 0, "[", kOp, "] expected a batch with an image, got ", images,
+              " images and ", n, " values per channel");
+  QACT_EXPECT(prior || momentum || batches, "[", kOp,
+              "] expected prior, momentum or batches, got none");
+  QACT_EXPECT(!prior || (std::isfinite(*prior) && *prior >= 0), "[", kOp,
+              "] expected a finite prior >= 0, got ", prior.value_or(0));
+  QACT_EXPECT(!momentum || (*momentum >= 0 && *momentum <= 1), "[", kOp,
+              "] expected momentum in [0, 1], got ", momentum.value_or(0));
 }
 
 BlendCounts blend_counts(const BlendArguments& arguments, double momentum) {

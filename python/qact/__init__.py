@@ -7,7 +7,7 @@ context, usually the batch. :class:`QuantileActivation` takes the place of Batch
 from importlib import metadata as _metadata
 
 from . import _fake, _autograd, _fallback, _cuda, _vmap  # noqa: F401  (they register with torch)
-from . import functional, losses
+from . import functional, losses, timm
 from ._convert import convert
 from ._freeze import FrozenQuantileActivation, freeze
 from ._sites import Site
@@ -23,5 +23,5 @@ __all__ = [
     "FrozenQuantileActivation", "QuantileActivation", "QuantileActivation1d", "QuantileActivation2d", "QuantileActivation3d",
     "QuantileClassifier", "Site", "SyncQuantileActivation", "convert",
     "convert_sync_quantile_activation", "freeze", "functional", "losses", "reset_running_stats",
-    "set_context_mode", "sync_contexts", "update_contexts",
+    "set_context_mode", "sync_contexts", "timm", "update_contexts",
 ]

@@ -33,6 +33,14 @@ def check_options(layer: Any) -> None:
         if not sound:
             raise ValueError(f"[{where}] expected {what}, got {got}")
 
+    for name in ("num_features", "levels", "group_images"):
+        value = getattr(layer, name)
+        expect(isinstance(value, int) and not isinstance(value, bool), f"{name} to be an int",
+               repr(value))
+    for name in ("bound", "positive_share", "bandwidth", "eps", "image_share", "prior", "momentum"):
+        value = getattr(layer, name)
+        expect(isinstance(value, (int, float)) or (name == "momentum" and value is None),
+               f"{name} to be a number", repr(value))
     fused = layer.norm_in and layer.norm_out
     most = MOST_LAYER_LEVELS if fused else MOST_LEVELS
     expect(layer.num_features > 0, "num_features > 0", layer.num_features)

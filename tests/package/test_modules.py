@@ -49,6 +49,9 @@ def test_what_options_leave_out(options, absent):
 @pytest.mark.parametrize("options,message", [
     ({"num_features": 0}, "num_features > 0"), ({"levels": 256}, "levels in 2..255"),
     ({"scope": "world"}, "a scope of"), ({"scope": "group"}, "group_images > 0"),
+    ({"levels": 10.5}, "levels to be an int, got 10.5"),
+    ({"levels": "10"}, "levels to be an int, got '10'"),
+    ({"momentum": "x"}, "momentum to be a number, got 'x'"),
     ({"group_images": 2}, "group_images > 0"), ({"image_share": 2}, r"image_share in \[0, 1\]"),
     ({"image_share": 0.5, "norm_in": False}, "norm_in and norm_out"),
     ({"context_mode": "test"}, "a mode of"), ({"prior": -1}, "a finite prior"),

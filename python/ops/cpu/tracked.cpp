@@ -53,18 +53,18 @@ core::ChannelVector numbers(const MaybeTensor& v) {
 }
 
 void check_norm(const Norm& norm, const Tensor& x) {
-  STD_TORCH_CHECK(norm.mean.has_value() == norm.var.has_value(), "[", kTracked,
-                  "] expected a mean and a variance, got one of the two");
+  QACT_EXPECT(norm.mean.has_value() == norm.var.has_value(), "[", kTracked,
+              "] expected a mean and a variance, got one of the two");
   const MaybeTensor* const vectors[] = {&norm.mean, &norm.var, &norm.weight, &norm.bias};
   const char* const names[] = {"mean", "var", "weight", "bias"};
   for (int i = 0; i < 4; ++i) {
     check_channels(kTracked, names[i], *vectors[i], x);
     if (!*vectors[i]) continue;
     const ScalarType type = (*vectors[i])->scalar_type();
-    STD_TORCH_CHECK((type == ScalarType::Float || type == ScalarType::Double) && norm.mean &&
-                        type == norm.mean->scalar_type() && (*vectors[i])->is_contiguous(),
-                    "[", kTracked, "] expected contiguous float32 or float64 vectors of one type, ",
-                    "got ", describe(**vectors[i]));
+    QACT_EXPECT((type == ScalarType::Float || type == ScalarType::Double) && norm.mean &&
+                    type == norm.mean->scalar_type() && (*vectors[i])->is_contiguous(),
+                "[", kTracked, "] expected contiguous float32 or float64 vectors of one type, ",
+                "got ", describe(**vectors[i]));
   }
 }
 

@@ -135,9 +135,9 @@ Tensor context_quantiles(Tensor context, int64_t levels, double bound, double po
 
 // What an untrained layer starts with, one row for all channels.
 void standard_normal(Tensor row) {
-  STD_TORCH_CHECK(row.scalar_type() == ScalarType::Long && row.dim() == 1 && row.is_contiguous() &&
-                      row.size(0) == core::kContextBins,
-                  "[standard_normal] expected ", core::kContextBins, " int64, got ", describe(row));
+  QACT_EXPECT(row.scalar_type() == ScalarType::Long && row.dim() == 1 && row.is_contiguous() &&
+                  row.size(0) == core::kContextBins,
+              "[standard_normal] expected ", core::kContextBins, " int64, got ", describe(row));
   core::context_standard_normal(
       core::ContextRow(static_cast<int64_t*>(row.mutable_data_ptr()), core::kContextBins));
 }

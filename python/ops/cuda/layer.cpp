@@ -137,9 +137,9 @@ void layer_track(Tensor mean_in, Tensor var_in, Tensor mean_out, Tensor var_out,
                                     stats,   batch,  momentum, n,       context_images, images};
   check_track(arguments);
   for (const Tensor* vector : {&mean_in, &var_in, &mean_out, &var_out}) {
-    STD_TORCH_CHECK(vector->scalar_type() == ScalarType::Float,
-                    "[layer_track] expected float32 running statistics on CUDA, got ",
-                    describe(*vector));
+    QACT_EXPECT(vector->scalar_type() == ScalarType::Float,
+                "[layer_track] expected float32 running statistics on CUDA, got ",
+                describe(*vector));
   }
   const DeviceGuard guard = device_guard(context);
   const Tensor moved = as_contiguous(stats), counts = as_contiguous(batch);

@@ -16,9 +16,9 @@ CudaStream cuda_stream(const Tensor& on, size_t scratch_bytes) {
 }
 
 void check_computed(const char* op, const Tensor& x) {
-  STD_TORCH_CHECK(x.scalar_type() != ScalarType::Double, "[", op,
-                  "] expected float32, bfloat16 or float16 on CUDA, got ", describe(x),
-                  ": convert it with x.float(), or move it to the CPU, which computes float64");
+  QACT_EXPECT(x.scalar_type() != ScalarType::Double, "[", op,
+              "] expected float32, bfloat16 or float16 on CUDA, got ", describe(x),
+              ": convert it with x.float(), or move it to the CPU, which computes float64");
 }
 
 FlatTensor flatten_readable(const Tensor& x) {

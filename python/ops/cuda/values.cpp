@@ -21,8 +21,8 @@ std::tuple<Tensor, Tensor> activation_kernel(Tensor x, int64_t levels, double bo
   core::ActivationForward call;
   call.quantile = check_activation(
       x, {levels, bound, positive_share, bandwidth, algorithm, /*quantised=*/true, 0, 0});
-  STD_TORCH_CHECK(levels <= kMostLayerLevels, "[", kOp, "] expected levels in 2..",
-                  kMostLayerLevels, " for a kernel, got ", levels);
+  QACT_EXPECT(levels <= kMostLayerLevels, "[", kOp, "] expected levels in 2..", kMostLayerLevels,
+              " for a kernel, got ", levels);
   check_computed(kOp, x);
   const DeviceGuard guard = device_guard(x);
   const FlatTensor in = flatten_readable(x);
