@@ -1,6 +1,7 @@
 """Running contexts as constants, for inference."""
 
 import copy
+from typing import Callable
 
 import torch
 from torch import Tensor, nn
@@ -78,6 +79,14 @@ class FrozenQuantileActivation(nn.Module):
     def _real(self) -> torch.dtype:
         return torch.float32 if self.scale is None else self.scale.dtype
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+        """Quantiles stay float32 or float64 in .half(): half of their digits would merge levels."""
+        before = self.thresholds
+        super()._apply(fn, recurse)
+        if not self.portable and before is not None and self.thresholds.dtype.itemsize < 4:
+            self.thresholds = before.to(self.thresholds.device)
+        return self
+
     def extra_repr(self) -> str:
         return f"{self.num_features}, levels={self.levels}, portable={self.portable}"
 
@@ -86,14 +95,14 @@ class FrozenQuantileActivation(nn.Module):
             return self._search(x)
         first = self.first
         if first == 0:
-            return self._apply(x)
+            return self._among_quantiles(x)
         vectors = (self.weight_in, self.bias_in, self.weight_out, self.bias_out)
         images = _autograd.layer(x[:, :first], *vectors, self.settings, False)[0]
         if first == self.num_features:
             return images
-        return torch.cat([images, self._apply(x[:, first:])], 1)
+        return torch.cat([images, self._among_quantiles(x[:, first:])], 1)
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _among_quantiles(self, x: Tensor) -> Tensor:
         return _autograd.apply(x, self.thresholds, self.scale, self.shift, self.out_scale,
                                self.out_shift, self.bandwidth, True)
 

@@ -187,6 +187,20 @@ def test_frozen_equals_tracked(options, portable):
     assert frozen(x[:0] if not layer._image_channels else x[:1]).shape[1:] == x.shape[1:]
 
 
+@pytest.mark.parametrize("options", [{}, {"image_share": 0.5}])
+def test_a_frozen_model_takes_another_type(options):
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), qact.QuantileActivation(6, **options))
+    x = torch.randn(20, 3, 8, 8)
+    model(x)
+    frozen = qact.freeze(model)
+    expected = frozen(x).detach()
+    assert torch.equal(copy.deepcopy(frozen).to("cpu")(x), expected)
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        y = copy.deepcopy(frozen).to(dtype)(x.to(dtype))
+        assert y.dtype == dtype
+        assert (y.float() - expected).abs().mean() < 0.05
+
+
 def test_a_frozen_model_exports_without_our_operators():
     model = qact.convert(ResNet(), torch.randn(X), sites="early")
     fit(model)
