@@ -19,6 +19,35 @@ struct LayerSettings {
   core::Scope scope() const { return {image_channels, context_images}; }
 };
 
+struct LayerVectors {
+  const MaybeTensor &weight_in, &bias_in, &weight_out, &bias_out;
+};
+
+// Their numbers, held while core runs.
+struct LayerOperands {
+  FlatVector weight_in, bias_in, weight_out, bias_out;
+
+  explicit LayerOperands(const LayerVectors& vectors)
+      : weight_in(flatten_vector(vectors.weight_in)),
+        bias_in(flatten_vector(vectors.bias_in)),
+        weight_out(flatten_vector(vectors.weight_out)),
+        bias_out(flatten_vector(vectors.bias_out)) {}
+
+  void fill(core::LayerForward& call) const {
+    fill_both(call);
+    call.bias_out = bias_out.vector;
+  }
+  void fill(core::LayerBackward& call) const { fill_both(call); }
+
+ private:
+  template <class Call>
+  void fill_both(Call& call) const {
+    call.weight_in = weight_in.vector;
+    call.bias_in = bias_in.vector;
+    call.weight_out = weight_out.vector;
+  }
+};
+
 // What the backward pass must be handed.
 struct Wanted {
   int64_t kept_bytes;
@@ -50,10 +79,6 @@ struct Kept {
     if (contexts.tables > 0) call.table = reinterpret_cast<decltype(call.table)>(bytes);
     call.code = bytes + table_bytes();
   }
-};
-
-struct LayerVectors {
-  const MaybeTensor &weight_in, &bias_in, &weight_out, &bias_out;
 };
 
 core::Quantile check_layer(const Tensor& x, const LayerVectors& vectors,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "qact/core/context.h"
+#include "qact/core/strides.h"
 
 namespace qact::python {
 namespace {
@@ -68,23 +69,9 @@ std::string device_of(const Tensor& x) {
   }
 }
 
-// Whether dimensions 2.. are one run of places with a single stride, which it returns.
 bool one_stride(const Tensor& x, int64_t& stride) {
-  stride = 1;
   const auto sizes = x.sizes(), strides = x.strides();
-  int64_t places = 0;  // of the dimensions so far, 0 before the first
-  for (int64_t d = x.dim() - 1; d >= 2; --d) {
-    if (sizes[d] == 1) continue;
-    if (places == 0) {
-      stride = strides[d];
-      places = sizes[d];
-    } else if (strides[d] == stride * places) {
-      places *= sizes[d];
-    } else {
-      return false;
-    }
-  }
-  return true;
+  return core::one_stride({sizes.data(), sizes.size()}, {strides.data(), strides.size()}, stride);
 }
 
 // Whether every place of the memory between the first and the last value holds one value.

@@ -293,6 +293,13 @@ torch::Tensor QuantileActivationImpl::in_running(const torch::Tensor& x, const C
                                                           : in_blend(part, rows(), call);
   };
   if (image_channels == 0) return others(x);
+  if (options.context_mode() == ContextMode::tracked && x.is_cpu() && !wants_gradient(x)) {
+    const Rows own = rows();
+    return ops::tracked_halves(
+        x, {maybe(weight_in), maybe(bias_in), maybe(weight_out), maybe(bias_out)},
+        {.quantile = quantile(), .eps = options.eps(), .scope = {.image_channels = image_channels}},
+        given_quantiles(own), call.quantised);
+  }
   return torch::cat({in_images(x.narrow(1, 0, image_channels)),
                      others(x.narrow(1, image_channels, channels - image_channels))},
                     1);
@@ -312,18 +319,31 @@ torch::Tensor QuantileActivationImpl::in_images(const torch::Tensor& x) {
 
 torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const Rows& rows,
                                                  const Call& call) {
-  const torch::Tensor quantiles = running_quantiles_->get(rows.context, quantile());
-  std::optional<torch::Tensor> scale, shift, out_scale, out_shift;
-  if (options.norm_in()) {
-    const Scaled in(rows.mean_in, rows.var_in, rows.weight_in, rows.bias_in, options.eps());
-    scale = in.scale, shift = in.shift;
-  }
-  if (options.norm_out()) {
-    const Scaled out(rows.mean_out, rows.var_out, rows.weight_out, rows.bias_out, options.eps());
-    out_scale = out.scale, out_shift = out.shift;
-  }
+  const auto [quantiles, scale, shift, out_scale, out_shift] = given_quantiles(rows);
   return ops::quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, options.bandwidth(),
                              call.quantised);
+}
+
+ops::GivenQuantiles QuantileActivationImpl::given_quantiles(const Rows& rows) {
+  ops::GivenQuantiles out{running_quantiles_->get(rows.context, quantile())};
+  if (options.norm_in()) {
+    const Scaled in(rows.mean_in, rows.var_in, rows.weight_in, rows.bias_in, options.eps());
+    out.scale = in.scale, out.shift = in.shift;
+  }
+  if (options.norm_out()) {
+    const Scaled of(rows.mean_out, rows.var_out, rows.weight_out, rows.bias_out, options.eps());
+    out.out_scale = of.scale, out.out_shift = of.shift;
+  }
+  return out;
+}
+
+bool QuantileActivationImpl::wants_gradient(const torch::Tensor& x) const {
+  if (!torch::GradMode::is_enabled()) return false;
+  bool wanted = x.requires_grad();
+  for (const torch::Tensor* v : {&weight_in, &bias_in, &weight_out, &bias_out}) {
+    wanted |= v->defined() && v->requires_grad();
+  }
+  return wanted;
 }
 
 // prior: the running context counts as `prior` images against the batch's own. stream: the running

@@ -11,6 +11,7 @@
 #include "qact/core/quantile.h"
 #include "qact/nn/context_mode.h"
 #include "qact/ops/options.h"
+#include "qact/ops/tracked_halves.h"
 
 namespace qact::nn {
 
@@ -114,6 +115,8 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   torch::Tensor in_running(const torch::Tensor& x, const Call& call);
   torch::Tensor in_images(const torch::Tensor& x);
   torch::Tensor in_tracked(const torch::Tensor& x, const Rows& rows, const Call& call);
+  ops::GivenQuantiles given_quantiles(const Rows& rows);
+  bool wants_gradient(const torch::Tensor& x) const;
   torch::Tensor in_blend(const torch::Tensor& x, const Rows& rows, const Call& call);
   double momentum_of_next() const;
   double next_momentum();

@@ -7,27 +7,14 @@
 #include <c10/core/CPUAllocator.h>
 
 #include "qact/core/cpu/dispatch.h"
+#include "qact/core/strides.h"
 
 namespace qact::ops {
 namespace {
 
-// Whether dimensions 2.. are one run of places with a single stride, which it returns.
 bool one_stride(const at::Tensor& x, int64_t& stride) {
-  stride = 1;
-  const at::IntArrayRef sizes = x.sizes(), strides = x.strides();
-  int64_t places = 0;  // of the dimensions so far, 0 before the first
-  for (int64_t d = x.dim() - 1; d >= 2; --d) {
-    if (sizes[d] == 1) continue;
-    if (places == 0) {
-      stride = strides[d];
-      places = sizes[d];
-    } else if (strides[d] == stride * places) {
-      places *= sizes[d];
-    } else {
-      return false;
-    }
-  }
-  return true;
+  const auto sizes = x.sizes(), strides = x.strides();
+  return core::one_stride({sizes.data(), sizes.size()}, {strides.data(), strides.size()}, stride);
 }
 
 c10::DispatchKeySet backend_of(const at::Tensor& x) {

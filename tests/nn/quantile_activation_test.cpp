@@ -168,6 +168,10 @@ TEST(QuantileActivation, SplitsItsChannelsBetweenImageAndBatchInEveryMode) {
       const torch::Tensor y = split(x);
       EXPECT_TRUE(torch::equal(y, halves.forward(x)));
       EXPECT_TRUE(y.is_contiguous(format));
+      if (mode != ContextMode::tracked) continue;
+      const torch::NoGradGuard no_grad;  // both halves are written to one output
+      EXPECT_TRUE(torch::equal(split(x), y));
+      EXPECT_TRUE(split(x).is_contiguous(format));
     }
   }
 }

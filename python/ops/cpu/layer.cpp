@@ -19,12 +19,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
     bool track) {
   const LayerSettings settings = {eps,       levels,    bound,          positive_share,
                                   bandwidth, algorithm, image_channels, context_images};
+  const LayerVectors vectors = {weight_in, bias_in, weight_out, bias_out};
   core::LayerForward call;
-  call.quantile = check_layer(x, {weight_in, bias_in, weight_out, bias_out}, settings);
+  call.quantile = check_layer(x, vectors, settings);
   const FlatTensor in = flatten_spatial(x);
   ResultTensor y(x);
-  const FlatVector vectors[] = {flatten_vector(weight_in), flatten_vector(bias_in),
-                                flatten_vector(weight_out), flatten_vector(bias_out)};
+  const LayerOperands operands(vectors);
   const int64_t rows = x.size(1) - image_channels;
   const Kept sizes(x, settings.scope());
   Tensor kept = empty_beside(x, {keep ? sizes.bytes() : 0}, ScalarType::Byte);
@@ -37,10 +37,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();
-  call.weight_in = vectors[0].vector;
-  call.bias_in = vectors[1].vector;
-  call.weight_out = vectors[2].vector;
-  call.bias_out = vectors[3].vector;
+  operands.fill(call);
   if (keep) {
     sizes.fill(call, static_cast<uint8_t*>(kept.mutable_data_ptr()));
   } else {
@@ -61,14 +58,14 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
   const LayerSettings settings = {eps,       levels,    bound,          positive_share,
                                   bandwidth, algorithm, image_channels, context_images};
   const MaybeTensor none;
+  const LayerVectors vectors = {weight_in, bias_in, weight_out, none};
   core::LayerBackward call;
-  call.quantile = check_layer_backward(grad_y, {weight_in, bias_in, weight_out, none}, settings);
+  call.quantile = check_layer_backward(grad_y, vectors, settings);
   const Kept sizes(grad_y, settings.scope());
   check_kept(grad_y, x, kept, stats, settings, sizes.wanted());
   const FlatTensor grad = flatten_spatial(grad_y), in = flatten_spatial(x ? *x : grad_y);
   ResultTensor grad_x(x ? *x : grad_y);
-  const FlatVector vectors[] = {flatten_vector(weight_in), flatten_vector(bias_in),
-                                flatten_vector(weight_out)};
+  const LayerOperands operands(vectors);
   const Tensor statistics = as_contiguous(stats);
   std::vector<double> affine(4 * grad_y.size(1));
   call.eps = eps;
@@ -76,9 +73,7 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
   call.shape = grad.shape;
   call.grad_y = grad.view;
   if (x) call.x = in.view;
-  call.weight_in = vectors[0].vector;
-  call.bias_in = vectors[1].vector;
-  call.weight_out = vectors[2].vector;
+  operands.fill(call);
   sizes.fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
   call.stats = static_cast<const double*>(statistics.const_data_ptr());
   call.grad_x = grad_x.view();

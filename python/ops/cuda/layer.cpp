@@ -46,8 +46,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
     bool track) {
   const LayerSettings settings = {eps,       levels,    bound,          positive_share,
                                   bandwidth, algorithm, image_channels, context_images};
+  const LayerVectors vectors = {weight_in, bias_in, weight_out, bias_out};
   core::LayerForward call;
-  call.quantile = check_layer(x, {weight_in, bias_in, weight_out, bias_out}, settings);
+  call.quantile = check_layer(x, vectors, settings);
   check_computed("quantile_layer", x);
   if (!scope_is_batch(settings, x)) {
     auto [y, kept, stats, context] =
@@ -59,8 +60,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
   const DeviceGuard guard = device_guard(x);
   const FlatTensor in = flatten_readable(x);
   CudaResult y(x, in);
-  const FlatVector vectors[] = {flatten_vector(weight_in), flatten_vector(bias_in),
-                                flatten_vector(weight_out), flatten_vector(bias_out)};
+  const LayerOperands operands(vectors);
   const CudaKept sizes(x);
   Tensor kept = empty_beside(x, {keep ? sizes.bytes() : 0}, ScalarType::Byte);
   // Codes are written in any case.
@@ -72,10 +72,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();
-  call.weight_in = vectors[0].vector;
-  call.bias_in = vectors[1].vector;
-  call.weight_out = vectors[2].vector;
-  call.bias_out = vectors[3].vector;
+  operands.fill(call);
   if (keep) call.table = reinterpret_cast<int32_t*>(bytes);
   call.code = keep ? bytes + sizes.table_bytes : bytes;
   call.stats = static_cast<double*>(stats.mutable_data_ptr());
@@ -94,8 +91,9 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
   const LayerSettings settings = {eps,       levels,    bound,          positive_share,
                                   bandwidth, algorithm, image_channels, context_images};
   const MaybeTensor none;
+  const LayerVectors vectors = {weight_in, bias_in, weight_out, none};
   core::LayerBackward call;
-  call.quantile = check_layer_backward(grad_y, {weight_in, bias_in, weight_out, none}, settings);
+  call.quantile = check_layer_backward(grad_y, vectors, settings);
   if (!scope_is_batch(settings, grad_y)) {
     auto [grad_x, affine] =
         call_python<2>("qact_python::layer_backward_in_scope", grad_y, x, kept, stats, weight_in,
@@ -109,8 +107,7 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
   const DeviceGuard guard = device_guard(grad_y);
   const FlatTensor in = flatten_readable(*x), grad = flatten_alike(grad_y, in);
   CudaResult grad_x(*x, in);
-  const FlatVector vectors[] = {flatten_vector(weight_in), flatten_vector(bias_in),
-                                flatten_vector(weight_out)};
+  const LayerOperands operands(vectors);
   const Tensor statistics = as_contiguous(stats);
   Tensor affine = empty_beside(grad_y, {4, grad_y.size(1)}, ScalarType::Float);
   const auto* bytes = static_cast<const uint8_t*>(kept.const_data_ptr());
@@ -118,9 +115,7 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
   call.shape = in.shape;
   call.grad_y = grad.view;
   call.x = in.view;
-  call.weight_in = vectors[0].vector;
-  call.bias_in = vectors[1].vector;
-  call.weight_out = vectors[2].vector;
+  operands.fill(call);
   call.table = reinterpret_cast<const int32_t*>(bytes);
   call.code = bytes + sizes.table_bytes;
   call.stats = static_cast<const double*>(statistics.const_data_ptr());
