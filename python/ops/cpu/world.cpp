@@ -59,8 +59,8 @@ struct WorldCall {
         context(
             empty_beside(a.x, {track ? a.x.size(1) : 0, core::kContextBins}, ScalarType::Long)) {
     check_values(kOp, a.x);
-    STD_TORCH_CHECK(in.shape.spatial > 0, "[", kOp, "] expected at least one value per image, got ",
-                    describe(a.x));
+    QACT_EXPECT(in.shape.spatial > 0, "[", kOp, "] expected at least one value per image, got ",
+                describe(a.x));
     check_positive(kOp, "eps", a.eps);
     check_channels(kOp, "weight_in", a.vectors.weight_in, a.x);
     check_channels(kOp, "bias_in", a.vectors.bias_in, a.x);
@@ -96,17 +96,17 @@ ScalarType type_of_number(core::Round::Kind kind) {
 
 std::unique_ptr<core::WorldForward> replayed(const WorldCall& world, int64_t rank, int64_t ranks,
                                              const Tensor& rounds) {
-  STD_TORCH_CHECK(0 <= rank && rank < ranks, "[", kOp, "] expected a rank below ", ranks, ", got ",
-                  rank);
-  STD_TORCH_CHECK(rounds.scalar_type() == ScalarType::Byte && rounds.is_contiguous(), "[", kOp,
-                  "] expected rounds to be bytes, got ", describe(rounds));
+  QACT_EXPECT(0 <= rank && rank < ranks, "[", kOp, "] expected a rank below ", ranks, ", got ",
+              rank);
+  QACT_EXPECT(rounds.scalar_type() == ScalarType::Byte && rounds.is_contiguous(), "[", kOp,
+              "] expected rounds to be bytes, got ", describe(rounds));
   auto forward = core::world_forward(world.call, {rank, ranks}, cpu_execution());
   const auto* bytes = static_cast<const uint8_t*>(rounds.const_data_ptr());
   for (int64_t left = rounds.numel(); left > 0;) {
     const core::Round round = forward->round();
     const int64_t size = round.count * size_of_number(round.kind);
-    STD_TORCH_CHECK(!forward->done() && size <= left, "[", kOp,
-                    "] expected rounds to be as they were counted, got ", left, " bytes too many");
+    QACT_EXPECT(!forward->done() && size <= left, "[", kOp,
+                "] expected rounds to be as they were counted, got ", left, " bytes too many");
     std::memcpy(round.data, bytes, size);
     forward->next();
     bytes += size;
@@ -154,7 +154,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t> finish(
                    algorithm},
                   track);
   const auto forward = replayed(world, rank, ranks, rounds);
-  STD_TORCH_CHECK(forward->done(), "[", kOp, "] expected all rounds, got too few");
+  QACT_EXPECT(forward->done(), "[", kOp, "] expected all rounds, got too few");
   forward->write();
   return {world.y.take(), std::move(world.kept), std::move(world.stats), std::move(world.context),
           forward->values()};
@@ -176,7 +176,7 @@ struct BackwardCall {
     check_channels(kBackward, "weight_in", in, grad_y);
     check_channels(kBackward, "weight_out", out, grad_y);
     const int64_t bytes = table_bytes(grad_y) + grad_y.numel();
-    STD_TORCH_CHECK(
+    QACT_EXPECT(
         kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() && kept.numel() == bytes,
         "[", kBackward, "] expected kept to be ", bytes,
         " bytes, as the forward pass left it, got ", describe(kept));
