@@ -2,21 +2,18 @@
 // sums (world.h).
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "qact/core/codes.h"
-#include "qact/core/context.h"
-#include "qact/core/cpu/channel_norm.h"
 #include "qact/core/cpu/channels.h"
 #include "qact/core/cpu/fixed_moments.h"
-#include "qact/core/cpu/level_search.h"
+#include "qact/core/cpu/world_channel.h"
 #include "qact/core/cpu/world_counts.h"
 #include "qact/core/cpu/world_gather.h"
+#include "qact/core/cpu/world_write.h"
 #include "qact/core/mutant.h"
 #include "qact/core/world.h"
 
@@ -98,34 +95,15 @@ class Forward final : public WorldForward {
   }
 
   void write() override {
-    if (!plan_) {
-      return execution_.run(call_.shape.channels, 1, [&](int64_t begin, int64_t end) {
-        Solved solved;
-        for (int64_t c = begin; c < end; ++c) solve(c, solved);
-      });
-    }
-    for_each_group(*plan_, execution_, [&](int64_t begin, int64_t end) {
-      Strips<Real> x(call_.x, *plan_, kernels_, /*keeps=*/true), y(call_.y, *plan_, kernels_);
-      std::vector<Solved> solved(plan_->group);
-      for (int64_t group = begin; group < end; ++group) write_group(group, x, y, solved);
-    });
+    WorldWriter<Real>(call_, channels_, histograms_, gathered_, execution_).write();
   }
 
  private:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
   enum class Stage { extremes, moments, bins, search, gather, done };
-  enum class How { binned, exact, not_finite };
-
-  struct Channel {
-    How how = How::exact;
-    Summary<Real> summary;
-    ChannelNorm norm;
-    BinPlan<Real> plan;
-    int64_t first = 0;  // of its bins, or of its intervals' counters
-    int64_t first_interval = 0;
-    LevelSearch<Real> search;
-  };
+  using How = WorldHow;
+  using Channel = WorldChannel<Real>;
 
   // visit(c, tile, strip, size) for all of this rank's strips.
   template <class Visit>
@@ -218,7 +196,7 @@ class Forward final : public WorldForward {
       plan_channel(static_cast<int64_t>(c), channel);
       if (channel.how == How::exact) gathered_.add(static_cast<int64_t>(c));
       if (channel.how != How::binned) continue;
-      channel.first = bins;
+      channel.first_bin = bins;
       bins += channel.plan.bins;
     }
     if (bins == 0) return go_on();
@@ -259,16 +237,9 @@ class Forward final : public WorldForward {
       const Channel& channel = channels_[first + g];
       if (channel.how != How::binned) continue;
       own[g].bins.finish(tables_);
-      std::copy_n(own[g].bins.count.data(), channel.plan.bins, histograms_.data() + channel.first);
+      std::copy_n(own[g].bins.count.data(), channel.plan.bins,
+                  histograms_.data() + channel.first_bin);
     }
-  }
-
-  // A channel's histogram over all ranks, and the levels of its light bins.
-  bool load(const Channel& channel, BinnedChannel<Real>& binned) const {
-    binned.bins.plan = channel.plan;
-    binned.bins.clear(channel.summary.n);
-    std::copy_n(histograms_.data() + channel.first, channel.plan.bins, binned.bins.count.data());
-    return binned.solve(kernels_, tables_, call_.quantile);
   }
 
   void take_histograms() {
@@ -277,7 +248,10 @@ class Forward final : public WorldForward {
       BinnedChannel<Real> binned;
       for (int64_t c = begin; c < end; ++c) {
         Channel& channel = channels_[c];
-        if (channel.how != How::binned || !load(channel, binned)) continue;
+        if (channel.how != How::binned) continue;
+        if (!load_histogram(channel, histograms_, kernels_, tables_, call_.quantile, binned)) {
+          continue;
+        }
         channel.search.start(tables_, binned.bins, call_.quantile, channel.summary.low,
                              channel.summary.high, /*ties=*/call_.context != nullptr);
       }
@@ -329,94 +303,6 @@ class Forward final : public WorldForward {
   void rank_gathered() {
     gathered_.rank(call_, images_, images_before_, execution_);
     go_on();
-  }
-
-  // A channel's tables, ready to write its values.
-  struct Solved {
-    BinnedChannel<Real> binned;
-    OutputTable<Real> output;
-  };
-
-  void solve(int64_t c, Solved& to) const {
-    const Channel& channel = channels_[c];
-    LayerStats stats;
-    if (channel.how == How::exact) {
-      std::memcpy(&stats, call_.stats + c * kLayerStats, sizeof(stats));
-      return set_outputs(call_, c, stats, gathered_.levels(c), to.output);
-    }
-    CodeTable table = {};
-    int64_t* context = call_.context ? call_.context + c * kContextBins : nullptr;
-    if (channel.how == How::binned) {
-      stats = solve_binned(channel, to, table, context);
-    } else {
-      const double nan = std::numeric_limits<double>::quiet_NaN();
-      stats = {channel.summary.mean, channel.summary.variance, nan, nan, 0, 0, 0, 0};
-      if (context) std::fill_n(context, kContextBins, int64_t{0});
-    }
-    table.var_in = stats.var_in;
-    table.mean_out = stats.mean_out;
-    table.var_out = stats.var_out;
-    set_outputs(call_, c, stats, table.level, to.output);
-    std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
-    if (call_.table) std::memcpy(call_.table + c * kCodeTableWords, &table, sizeof(table));
-  }
-
-  LayerStats solve_binned(const Channel& channel, Solved& to, CodeTable& table,
-                          int64_t* context) const {
-    const auto& [z, weight, bias, inverse] = channel.norm;
-    load(channel, to.binned);
-    for (const auto& heavy : channel.search.heavy()) {
-      if (!QACT_MUTANT("world_heavy_levels")) to.binned.set_level(heavy.bin, heavy.level);
-    }
-    const CodeCells cells = channel.norm.cells(channel.summary, call_.quantile.levels);
-    CodeCounts counts;
-    counts.clear(cells.farthest());
-    to.binned.find_codes(tables_, cells, weight, bias, counts);
-    const auto xhat = [&](int32_t bin) {
-      return (channel.plan.centre(bin) - channel.norm.bias) / channel.norm.weight;
-    };
-    channel.search.correct(to.binned.codes(), xhat, counts);
-    if (call_.table) {
-      to.binned.fill_table(tables_, call_.quantile, weight, bias, counts, table);
-    } else {
-      std::memcpy(table.level, counts.levels(), sizeof(table.level));
-    }
-    if (context) to.binned.write_context(tables_, channel.search.ties(), context);
-    return layer_stats(channel.summary.mean, channel.summary.variance, counts.level_sums(tables_),
-                       static_cast<double>(channel.summary.n), call_.quantile.levels);
-  }
-
-  void write_group(int64_t group, Strips<Real>& x, Strips<Real>& y, std::vector<Solved>& solved) {
-    const int64_t first = plan_->first_channel(group), channels = plan_->channels_of(group);
-    for (int64_t g = 0; g < channels; ++g) solve(first + g, solved[g]);
-    for_each_tile(*plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
-      write_codes(first + g, solved[g], x.load(group, tile, g), tile, size);
-    });
-    if (!call_.y) return;
-    std::vector<OutputTable<Real>> outputs(channels);
-    for (int64_t g = 0; g < channels; ++g) outputs[g] = solved[g].output;
-    for (int64_t tile = 0; tile < plan_->tiles; ++tile) {
-      y.store_runs(group, tile, [&](Real* to, RunBlock runs) {
-        runs.pitch = plan_->shape.context_size();
-        kernels_.layer_output(code(first, tile), runs, outputs.data(), to);
-      });
-    }
-  }
-
-  uint8_t* code(int64_t c, int64_t tile) const {
-    return call_.code + c * call_.shape.context_size() + plan_->start(tile);
-  }
-
-  void write_codes(int64_t c, Solved& solved, const Real* x, int64_t tile, int64_t n) const {
-    const Channel& channel = channels_[c];
-    if (channel.how == How::exact) return;
-    uint8_t* out = code(c, tile);
-    if (channel.how == How::not_finite) return (void)std::fill_n(out, n, uint8_t{0});
-    alignas(64) uint16_t bin[kLongestStrip];
-    kernels_.find_bins(x, n, channel.plan.map, bin);
-    Ahead nothing = Ahead::nothing(x);
-    tables_.code_bytes(bin, n, solved.binned.codes(), channel.plan.bins, out, nothing);
-    channel.search.correct(tables_, bin, x, n, solved.binned.codes(), out);
   }
 
   LayerForward call_;
