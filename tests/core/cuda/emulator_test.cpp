@@ -67,8 +67,8 @@ std::string message_of(const std::function<void()>& run) {
 // The block's sum, by shared memory; without the barrier, by luck.
 template <bool kBarrier>
 __global__ void sum_block(double* result) {
-  __shared__ int warp[kThreads / 32];
-  int v = static_cast<int>(threadIdx.x);
+  __shared__ unsigned warp[kThreads / 32];
+  unsigned v = threadIdx.x;
   for (int mask = 16; mask > 0; mask /= 2) v += __shfl_xor_sync(0xffffffffu, v, mask);
   if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = v;
   if (kBarrier) __syncthreads();
@@ -122,12 +122,12 @@ TEST(Emulator, HasWarpFunctions) {
 // Blocks give each other their rank; without the last barrier, a block may be gone.
 template <bool kBarrier>
 __global__ void exchange_ranks(double* result) {
-  __shared__ int from[4];
+  __shared__ unsigned from[4];
   const unsigned rank = __clusterRelativeBlockRank();
   __cluster_barrier_arrive();
   __cluster_barrier_wait();
   if (threadIdx.x < 4) {
-    *static_cast<int*>(__cluster_map_shared_rank(&from[rank], threadIdx.x)) = 1 << 4 * rank;
+    *static_cast<unsigned*>(__cluster_map_shared_rank(&from[rank], threadIdx.x)) = 1u << 4 * rank;
   }
   if (kBarrier) {
     __cluster_barrier_arrive();

@@ -67,8 +67,8 @@ void Block::run_thread() {
   thread.fiber.suspend(/*for_ever=*/true);
 }
 
-void Block::fail(const std::string& message) {
-  cluster_.error_ = message;
+// After cluster_.error_ was set: nothing of the grid goes on.
+void Block::stop() {
   threads_[running_].fiber.suspend(/*for_ever=*/true);
   __builtin_unreachable();
 }
@@ -85,7 +85,8 @@ void Block::meet(Place& first, bool is_first, const Place& at) {
   if (is_first) first = at;
   const bool same_file = first.file_name() == at.file_name() || text(first) == text(at);
   if (first.line() != at.line() || !same_file) {
-    fail("threads meet at two places, " + text(first) + " and " + text(at));
+    cluster_.error_ = "threads meet at two places, " + text(first) + " and " + text(at) + ":";
+    stop();
   }
 }
 
@@ -114,7 +115,10 @@ void Block::release_barrier() {
 }
 
 const Lanes& Block::exchange(unsigned mask, uint64_t value, const Place& at) {
-  if (mask != 0xffffffffu) fail("expected all lanes in the mask at " + text(at));
+  if (mask != 0xffffffffu) {
+    cluster_.error_ = "expected all lanes in the mask at " + text(at) + ":";
+    stop();
+  }
   const unsigned index = running_ / kLanes;
   Warp& warp = warps_[index];
   meet(warp.at, warp.arrived == 0, at);
@@ -153,11 +157,11 @@ void Block::give_way() {
 }
 
 void* Block::in_block(const void* own, unsigned rank) {
-  if (rank >= cluster_.blocks_.size())
-    fail("expected a rank of the cluster, got " + std::to_string(rank));
-  const Block& other = *cluster_.blocks_[rank];
-  if (other.done()) fail("block " + std::to_string(rank) + " of the cluster has ended");
-  return Worker::translate(own, worker_, other.worker_);
+  if (rank < cluster_.blocks_.size() && !cluster_.blocks_[rank]->done()) {
+    return Worker::translate(own, worker_, cluster_.blocks_[rank]->worker_);
+  }
+  cluster_.error_ = "block " + std::to_string(rank) + " of the cluster has ended, or never was:";
+  stop();
 }
 
 bool Block::can_go_on(const Thread& thread) const {

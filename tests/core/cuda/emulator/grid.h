@@ -80,7 +80,7 @@ class Block {
   };
 
   static void run_thread();
-  [[noreturn]] void fail(const std::string& message);
+  [[noreturn]] void stop();
   void wait(State state, const Place& at);
   void meet(Place& first, bool is_first, const Place& at);
   void release_barrier();
