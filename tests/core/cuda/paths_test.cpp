@@ -99,6 +99,18 @@ TEST(CudaPaths, EqualTheOracleOnAwkwardValues) {
   }
 }
 
+// A weight of 0 makes all values one; a large one spreads them beyond the bound and all bins.
+TEST(CudaPaths, EqualTheOracleForAwkwardWeights) {
+  for (const Path& path : short_list(DType::f32, 4)) {
+    SCOPED_TRACE(path.name);
+    Given given(path, DType::f32, drawn(Distribution::normal));
+    const float weights[] = {0, 300, -300, 0};
+    for (int c = 0; c < 4; ++c) given.affines.weight_in[c] = weights[c];
+    given.affines.bias_in[3] = -150;
+    expect_oracle(path, DType::f32, given, {0, 1, 2, 3}, {});
+  }
+}
+
 TEST(CudaPaths, HaveTheSameBitsInEverySchedule) {
   for (Path path : paths(DType::f32)) {
     SCOPED_TRACE(path.name);

@@ -41,7 +41,7 @@ std::string Device::launch(Grid grid, const void* kernel, bool early) {
   if (grid.cluster == 0 || count % grid.cluster != 0 || grid.cluster > 8)
     return "the cluster's size";
   if (card.ptx < 90 && (early || grid.cluster > 1)) return "an attribute before sm_90";
-  launches.push_back({name_of(kernel), grid.blocks, grid.threads, grid.cluster, grid.shared});
+  launches.push_back({name_of(kernel), grid.cluster});
   grid.schedule = schedule;
   auto next = std::make_unique<Pending>();
   next->grid = std::move(grid);

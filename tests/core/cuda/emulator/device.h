@@ -19,9 +19,7 @@ inline constexpr Card kWorkstation{1, 99 * 1024, 80};  // as sm_86 and sm_89, wi
 
 struct Launch {
   std::string kernel;  // with its template arguments
-  dim3 blocks, threads;
-  unsigned cluster;
-  size_t shared;
+  unsigned cluster;    // blocks
 };
 
 // Kernels run when the next one is launched, or by synchronize(). One that may start early, by
