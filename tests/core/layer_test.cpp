@@ -7,49 +7,23 @@
 #include <limits>
 #include <numeric>
 
-#include "tests/core/activation_run.h"
-#include "tests/core/layer_run.h"
+#include "tests/core/layer_cases.h"
 
 namespace qact::core::testing {
 namespace {
 
-// With a mean and a slope: without them, what is summed up over a channel is all but 0.
-Tensor gradient_for(const Tensor& x, DType dtype, Layout layout, uint64_t seed) {
-  Tensor out = filled(x.shape(), Distribution::normal, seed, dtype, layout);
-  for (int64_t c = 0; c < x.shape().channels; ++c) out.set(c, with_trend(out.get(c), x.get(c)));
-  return out;
-}
-
-using Case = std::tuple<Layout, DType, Algorithm>;
-class EveryLayoutLayer : public ::testing::TestWithParam<Case> {};
+class EveryLayoutLayer : public ::testing::TestWithParam<LayerKind> {};
 
 TEST_P(EveryLayoutLayer, EqualsTheComposition) {
-  const auto [layout, dtype, algorithm] = GetParam();
-  const Shape shapes[] = {{2, 3, 1}, {129, 6, 1}, {2, 3, 45}, {5, 17, 16}, {3, 2, 401}};
-  for (const Shape& shape : shapes) {
-    for (const Distribution distribution : kDistributions) {
-      SCOPED_TRACE(std::string(name(distribution)) + " of " + std::to_string(shape.context_size()));
-      // A constant's gradient is beyond what half can hold.
-      if (dtype == DType::f16 && distribution == Distribution::constant) continue;
-      Tensor x = filled(shape, distribution, 81, dtype, layout);
-      Tensor grad_y = gradient_for(x, dtype, layout, 82);
-      const Affines affines(shape.channels);
-      const LayerRun run(x, grad_y, affines, with(algorithm), threads(1), layout);
-      ASSERT_TRUE(run.y.intact() && run.grad_x.intact());
-      for (int64_t c = 0; c < shape.channels; ++c) {
-        SCOPED_TRACE("channel " + std::to_string(c));
-        const LayerCase given{x.get(c), grad_y.get(c), affines.of(c), dtype,
-                              with(algorithm).exact_for(shape.context_size())};
-        expect_levels(given, run.found(c));
-        expect_norms(given, run.found(c));
-        expect_gradient(given, run.found(c));
-        if (HasFailure()) return;
-      }
-    }
-  }
+  const Layout layout = std::get<Layout>(GetParam());
+  expect_composition(
+      GetParam(), {{2, 3, 1}, {129, 6, 1}, {2, 3, 45}, {5, 17, 16}, {3, 2, 401}}, {},
+      [&](Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile) {
+        return LayerRun(x, grad_y, affines, quantile, threads(1), layout);
+      });
 }
 
-constexpr Case kCases[] = {
+constexpr LayerKind kCases[] = {
     {Layout::contiguous, DType::f32, Algorithm::automatic},
     {Layout::contiguous, DType::f32, Algorithm::exact},
     {Layout::contiguous, DType::f32, Algorithm::binned},
@@ -63,14 +37,7 @@ constexpr Case kCases[] = {
     {Layout::transposed, DType::f64, Algorithm::automatic},
 };
 
-std::string case_name(const ::testing::TestParamInfo<Case>& info) {
-  constexpr const char* kAlgorithms[] = {"auto", "exact", "binned"};
-  const auto [layout, dtype, algorithm] = info.param;
-  return std::string(name(layout)) + "_" + name(dtype) + "_" +
-         kAlgorithms[static_cast<int>(algorithm)];
-}
-
-INSTANTIATE_TEST_SUITE_P(Layer, EveryLayoutLayer, ::testing::ValuesIn(kCases), case_name);
+INSTANTIATE_TEST_SUITE_P(Layer, EveryLayoutLayer, ::testing::ValuesIn(kCases), kind_name);
 
 // A table of densities serves ranges that its nodes can resolve, and tails beyond it.
 TEST(Layer, HasItsGradientsForLongTailsAndLargeWeights) {
