@@ -104,21 +104,32 @@ void density_sums(const int32_t* n, const CodeTable& table, DensitySums& out) {
 }
 
 void code_densities(const int16_t* input, const DensityNodes& shared_nodes, float* density) {
+  using V = Vec<float>;
   const DensityNodes nodes = shared_nodes;
-  for (int c = 0; c < kCodes; ++c) {
-    const float at = (float)input[c] * nodes.scale + nodes.offset;
-    const float low = at > 0 ? at : 0, t = low < nodes.last ? low : nodes.last;
-    const int32_t node = (int32_t)t;
-    const float from = nodes.density[node], to = nodes.density[node + 1];
-    const float inside =
-        QACT_MUTANT("density_interpolation") ? from : from + (to - from) * (t - (float)node);
-    density[c] = at < nodes.clip_low ? nodes.below : at > nodes.clip_high ? nodes.above : inside;
+  const V last = all<V>(nodes.last);
+  for (int c = 0; c < kCodes; c += 16) {
+    const V at = load_as<float>(input + c) * nodes.scale + nodes.offset;
+    const V t = minimum(maximum(at, V{}), last);
+    const auto node = truncate<float>(t);
+    const V from = gather(nodes.density, node), to = gather(nodes.density + 1, node);
+    const V share = QACT_MUTANT("density_interpolation") ? V{} : t - to_real<float>(node);
+    const V inside = from + (to - from) * share;
+    store(density + c, each<V>([&](int p) {
+            const auto or_above =
+                at.part[p] > nodes.clip_high ? nodes.above - V::Part{} : inside.part[p];
+            return at.part[p] < nodes.clip_low ? nodes.below - V::Part{} : or_above;
+          }));
   }
 }
 
 template <class Real>
 void layer_output(const uint8_t* code, const RunBlock& runs, const OutputTable<Real>* tables,
                   Real* y) {
+  if (runs.size == kLanes<Real>) {
+    return for_each_run<true>(y, runs, [&](auto, Real* to, int64_t strip, int64_t c) {
+      OutputRun<Real>::one_vector(tables[c], code + strip, to);
+    });
+  }
   for_each_channel_run(y, runs, [&](int64_t c) {
     return [code, run = OutputRun<Real>{tables[c]}](Real* to, int64_t strip, int64_t size) {
       run(code + strip, size, to);

@@ -12,6 +12,10 @@ template <class Real>
 struct OutputRun {
   const OutputTable<Real>& table;
 
+  static void one_vector(const OutputTable<Real>& table, const uint8_t* code, Real* y) {
+    OutputRun{table}(code, kLanes<Real>, y);
+  }
+
   void operator()(const uint8_t* code, int64_t n, Real* y) const {
     for (int64_t i = 0; i < n - QACT_MUTANT("output_tail"); ++i) y[i] = table.y[code[i]];
   }
@@ -20,6 +24,11 @@ struct OutputRun {
 template <class Real>
 struct GradRun {
   const GradTable<Real>& table;
+
+  static void one_vector(const GradTable<Real>& table, const Real* dy, const uint8_t* code,
+                         Real* dx) {
+    GradRun{table}(dy, code, kLanes<Real>, dx);
+  }
 
   void operator()(const Real* dy, const uint8_t* code, int64_t n, Real* dx) const {
     for (int64_t i = 0; i < n - QACT_MUTANT("grad_output_tail"); ++i)

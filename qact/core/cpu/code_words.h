@@ -9,56 +9,62 @@
 namespace qact::core::cpu {
 namespace {
 
-// A word for each code, in eight registers, where shuffles look it up.
-class CodeWords {
- public:
-  explicit CodeWords(const int16_t* words) {
-    for (int k = 0; k < 8; ++k) words_[k] = _mm512_loadu_si512(words + 32 * k);
+// Codes as words, and which of them have bits 6 and 7.
+struct CodeLanes {
+  __m512i code;
+  __mmask32 bit6, bit7;
+
+  explicit CodeLanes(__m512i words)
+      : code(words),
+        bit6(_mm512_test_epi16_mask(words, _mm512_set1_epi16(64))),
+        bit7(_mm512_test_epi16_mask(words, _mm512_set1_epi16(128))) {}
+  static CodeLanes of_32(const uint8_t* from) {
+    return CodeLanes(_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i*)from)));
   }
-
-  // Codes as words, and which of them have bits 6 and 7.
-  struct Codes {
-    __m512i code;
-    __mmask32 bit6, bit7;
-
-    explicit Codes(__m512i words)
-        : code(words),
-          bit6(_mm512_test_epi16_mask(words, _mm512_set1_epi16(64))),
-          bit7(_mm512_test_epi16_mask(words, _mm512_set1_epi16(128))) {}
-    static Codes of_32(const uint8_t* from) {
-      return Codes(_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i*)from)));
-    }
-    static Codes of_16(const uint8_t* from) {
-      return Codes(
-          _mm512_castsi256_si512(_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)from))));
-    }
-  };
-
-  __m512i operator()(const Codes& at) const {
-    __m512i chunk[4];
-    for (int k = 0; k < 4; ++k) {
-      chunk[k] = _mm512_permutex2var_epi16(words_[2 * k], at.code, words_[2 * k + 1]);
-    }
-    const __m512i low = _mm512_mask_mov_epi16(chunk[0], at.bit6, chunk[1]);
-    const __m512i high = _mm512_mask_mov_epi16(chunk[2], at.bit6, chunk[3]);
-    return _mm512_mask_mov_epi16(low, at.bit7, high);
+  static CodeLanes of_16(const uint8_t* from) {
+    return CodeLanes(
+        _mm512_castsi256_si512(_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)from))));
   }
-
-  static __m512 first(__m512i words) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(_mm512_castsi512_si256(words)));
-  }
-  static __m512 second(__m512i words) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(words, 1)));
-  }
-
- private:
-  __m512i words_[8];
 };
+
+// A word for each code, where shuffles look it up: in eight registers,
+struct WordsInRegisters {
+  __m512i words[8];
+
+  explicit WordsInRegisters(const int16_t* from) {
+    for (int k = 0; k < 8; ++k) words[k] = _mm512_loadu_si512(from + 32 * k);
+  }
+  __m512i operator[](int k) const { return words[k]; }
+};
+// or in memory, for a lone vector.
+struct WordsInMemory {
+  const int16_t* words;
+
+  __m512i operator[](int k) const { return _mm512_loadu_si512(words + 32 * k); }
+};
+
+template <class Words>
+inline __m512i look_up(const Words& words, const CodeLanes& at) {
+  __m512i chunk[4];
+  for (int k = 0; k < 4; ++k) {
+    chunk[k] = _mm512_permutex2var_epi16(words[2 * k], at.code, words[2 * k + 1]);
+  }
+  const __m512i low = _mm512_mask_mov_epi16(chunk[0], at.bit6, chunk[1]);
+  const __m512i high = _mm512_mask_mov_epi16(chunk[2], at.bit6, chunk[3]);
+  return _mm512_mask_mov_epi16(low, at.bit7, high);
+}
+
+inline __m512 first_half(__m512i words) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(_mm512_castsi512_si256(words)));
+}
+inline __m512 second_half(__m512i words) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(words, 1)));
+}
 
 template <>
 struct OutputRun<float> {
   const OutputTable<float>& table;
-  CodeWords level;
+  WordsInRegisters level;
   __m512 scale, shift;
 
   explicit OutputRun(const OutputTable<float>& of)
@@ -67,18 +73,24 @@ struct OutputRun<float> {
         scale(_mm512_set1_ps(of.scale)),
         shift(_mm512_set1_ps(of.shift)) {}
 
+  static void store_y(__m512 k, __m512 scale, __m512 shift, float* to) {
+    _mm512_storeu_ps(to, _mm512_add_ps(_mm512_mul_ps(k, scale), shift));
+  }
+
+  static void one_vector(const OutputTable<float>& table, const uint8_t* code, float* y) {
+    const __m512i words = look_up(WordsInMemory{table.level}, CodeLanes::of_16(code));
+    store_y(first_half(words), _mm512_set1_ps(table.scale), _mm512_set1_ps(table.shift), y);
+  }
+
   void operator()(const uint8_t* code, int64_t n, float* y) const {
-    const auto store_y = [&](float* to, __m512 k) {
-      _mm512_storeu_ps(to, _mm512_add_ps(_mm512_mul_ps(k, scale), shift));
-    };
     int64_t i = 0;
     for (; i + 32 <= n; i += 32) {
-      const __m512i words = level(CodeWords::Codes::of_32(code + i));
-      store_y(y + i, CodeWords::first(words));
-      store_y(y + i + 16, CodeWords::second(words));
+      const __m512i words = look_up(level, CodeLanes::of_32(code + i));
+      store_y(first_half(words), scale, shift, y + i);
+      store_y(second_half(words), scale, shift, y + i + 16);
     }
     if (i + 16 <= n) {
-      store_y(y + i, CodeWords::first(level(CodeWords::Codes::of_16(code + i))));
+      one_vector(table, code + i, y + i);
       i += 16;
     }
     for (; i < n - QACT_MUTANT("output_words_tail"); ++i) y[i] = table.y[code[i]];
@@ -88,7 +100,7 @@ struct OutputRun<float> {
 template <>
 struct GradRun<float> {
   const GradTable<float>& table;
-  CodeWords scale, shift;
+  WordsInRegisters scale, shift;
   __m512 scale_unit, shift_unit;
 
   explicit GradRun(const GradTable<float>& of)
@@ -98,22 +110,42 @@ struct GradRun<float> {
         scale_unit(_mm512_set1_ps(of.scale_unit)),
         shift_unit(_mm512_set1_ps(of.shift_unit)) {}
 
-  void operator()(const float* dy, const uint8_t* code, int64_t n, float* dx) const {
-    const auto store_dx = [&](int64_t i, __m512 a, __m512 b) {
-      const __m512 product = _mm512_mul_ps(_mm512_loadu_ps(dy + i), _mm512_mul_ps(a, scale_unit));
-      _mm512_storeu_ps(dx + i, _mm512_add_ps(product, _mm512_mul_ps(b, shift_unit)));
-    };
-    int64_t i = 0;
-    const int64_t in_units = table.scale_unit == 0 || table.shift_unit == 0 ? 0 : n;
-    for (; i + 32 <= in_units; i += 32) {
-      const auto codes = CodeWords::Codes::of_32(code + i);
-      const __m512i a = scale(codes), b = shift(codes);
-      store_dx(i, CodeWords::first(a), CodeWords::first(b));
-      store_dx(i + 16, CodeWords::second(a), CodeWords::second(b));
+  // Whether the table can be looked up as words.
+  static bool in_units(const GradTable<float>& of) {
+    return of.scale_unit != 0 && of.shift_unit != 0;
+  }
+
+  // dx = dy * (a * scale_unit) + b * shift_unit
+  static void store_dx(const float* dy, __m512 a, __m512 b, __m512 scale_unit, __m512 shift_unit,
+                       float* dx) {
+    const __m512 product = _mm512_mul_ps(_mm512_loadu_ps(dy), _mm512_mul_ps(a, scale_unit));
+    _mm512_storeu_ps(dx, _mm512_add_ps(product, _mm512_mul_ps(b, shift_unit)));
+  }
+
+  static void one_vector(const GradTable<float>& table, const float* dy, const uint8_t* code,
+                         float* dx) {
+    if (!in_units(table)) {
+      for (int i = 0; i < 16; ++i) dx[i] = dy[i] * table.scale[code[i]] + table.shift[code[i]];
+      return;
     }
-    if (i + 16 <= in_units) {
-      const auto codes = CodeWords::Codes::of_16(code + i);
-      store_dx(i, CodeWords::first(scale(codes)), CodeWords::first(shift(codes)));
+    const auto codes = CodeLanes::of_16(code);
+    const __m512i a = look_up(WordsInMemory{table.scale_units}, codes);
+    const __m512i b = look_up(WordsInMemory{table.shift_units}, codes);
+    store_dx(dy, first_half(a), first_half(b), _mm512_set1_ps(table.scale_unit),
+             _mm512_set1_ps(table.shift_unit), dx);
+  }
+
+  void operator()(const float* dy, const uint8_t* code, int64_t n, float* dx) const {
+    int64_t i = 0;
+    const int64_t by_words = in_units(table) ? n : 0;
+    for (; i + 32 <= by_words; i += 32) {
+      const auto codes = CodeLanes::of_32(code + i);
+      const __m512i a = look_up(scale, codes), b = look_up(shift, codes);
+      store_dx(dy + i, first_half(a), first_half(b), scale_unit, shift_unit, dx + i);
+      store_dx(dy + i + 16, second_half(a), second_half(b), scale_unit, shift_unit, dx + i + 16);
+    }
+    if (i + 16 <= n) {
+      one_vector(table, dy + i, code + i, dx + i);
       i += 16;
     }
     for (; i < n; ++i) dx[i] = dy[i] * table.scale[code[i]] + table.shift[code[i]];
