@@ -136,21 +136,21 @@ int64_t marked_places(const uint16_t* bin, int64_t n, const int32_t* marks, int3
 }
 
 // One by one, which a gather does no faster.
-void code_bytes(const uint16_t* bin, int64_t n, const int32_t* codes, int32_t bins, uint8_t* code,
+void code_bytes(const uint16_t* bin, int64_t n, const uint8_t* codes, int32_t bins, uint8_t* code,
                 Ahead& shared_written) {
   Ahead written = shared_written;
   int64_t i = 0;
 #if defined(__AVX512BW__)
-  if (CodeShuffles::pay(n, bins)) i = CodeShuffles(codes, bins).find(bin, n, code, written);
+  if (CodeShuffles::pay(n, bins)) i = CodeShuffles{codes}.find(bin, n, code, written);
 #else
   (void)bins;
 #endif
   for (; i + kPerLine <= n; i += kPerLine) {
     ask<true>(written);
     uint8_t* to = code + i;
-    for_each_bin(bin + i, [&](int l, uint64_t b) { to[l] = (uint8_t)codes[b]; });
+    for_each_bin(bin + i, [&](int l, uint64_t b) { to[l] = codes[b]; });
   }
-  for (; i < n; ++i) code[i] = (uint8_t)codes[bin[i]];
+  for (; i < n; ++i) code[i] = codes[bin[i]];
   shared_written = written;
 }
 

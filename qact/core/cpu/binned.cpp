@@ -97,7 +97,7 @@ template <class Real>
 void BinnedChannel<Real>::find_codes(const TableKernels& tables, const CodeCells& cells,
                                      double weight, double bias, CodeCounts& counts) {
   const BinPlan<Real>& plan = bins.plan;
-  code_.assign(padded(plan.bins + 1), 0);
+  code_.assign(std::max<size_t>(padded(plan.bins + 1), kMostShuffled), 0);
   if (plan.bins > 1) {
     const double stretch = std::abs(weight) / plan.z_width;
     const CellEdges edges{static_cast<float>(cells.first()), static_cast<float>(cells.width()),
@@ -109,37 +109,40 @@ void BinnedChannel<Real>::find_codes(const TableKernels& tables, const CodeCells
     for (int j = 0; j < edges.cells; ++j) ++code_[end[j]];
   }
   start_.resize(kCodes + 17);
-  const int32_t runs = tables.bin_codes(level_.data(), plan.bins, code_.data(), start_.data());
   moment_.resize(plan.bins + 33);
-  tables.place_moments(bins.count.data(), plan.bins, moment_.data());
-  count_codes(runs, weight, bias, counts);
-}
-
-template <class Real>
-void BinnedChannel<Real>::count_codes(int32_t runs, double weight, double bias,
-                                      CodeCounts& counts) const {
-  constexpr int32_t kLongest = 1 << 18;  // times 16,384 bins: 2^32
-  const BinPlan<Real>& plan = bins.plan;
+  const int32_t runs = tables.bin_codes(bins.count.data(), level_.data(), plan.bins, code_.data(),
+                                        start_.data(), moment_.data());
   const double width = plan.z_width / weight, origin = (plan.centre(0) - bias) / weight;
-  for (int32_t r = 0; r < runs; ++r) {
-    const int32_t begin = start_[r], end = start_[r + 1];
-    const int64_t n = bins.before[end] - bins.before[begin];
-    // From the first bin of the code on, which 32 bits hold unless the channel is very long.
-    uint64_t moment = static_cast<uint32_t>(
-        moment_[end] - moment_[begin] - static_cast<uint32_t>(n) * static_cast<uint32_t>(begin));
-    if (bins.total() > kLongest) {
-      moment = 0;
-      for (int32_t b = begin; b < end; ++b) moment += uint64_t{bins.count[b]} * (b - begin);
-    }
-    counts.add(
-        code_[begin], level_[begin], n,
-        static_cast<double>(n) * (origin + begin * width) + static_cast<double>(moment) * width);
-  }
+  count_codes(tables, runs, origin, width, counts);
   for (const Exception& value : exceptions_) {
     const double xhat = origin + value.bin * width;
     counts.add(code_[value.bin], level_[value.bin], -1, -xhat);
     if (!QACT_MUTANT("codes_of_exceptions")) counts.add(code(value), value.level, 1, xhat);
   }
+}
+
+template <class Real>
+void BinnedChannel<Real>::count_codes(const TableKernels& tables, int32_t runs, double origin,
+                                      double width, CodeCounts& counts) const {
+  constexpr int32_t kLongest = 1 << 18;  // times 16,384 bins: 2^32
+  CodeRuns of = {};
+  const int32_t* before = bins.before.data();
+  const bool very_long = bins.total() > kLongest;
+  for (int32_t r = 0; r < runs; ++r) {
+    const int32_t begin = start_[r], end = start_[r + 1], code = code_[begin];
+    const int32_t n = before[end] - before[begin];
+    // From the first bin of the code on, which 32 bits hold unless the channel is very long.
+    uint64_t moment = static_cast<uint32_t>(
+        moment_[end] - moment_[begin] - static_cast<uint32_t>(n) * static_cast<uint32_t>(begin));
+    if (very_long) {
+      moment = 0;
+      for (int32_t b = begin; b < end; ++b) moment += uint64_t{bins.count[b]} * (b - begin);
+    }
+    of.first[code] = begin;
+    of.moment[code] = static_cast<int64_t>(moment);
+    counts.set(code, level_[begin], n);
+  }
+  counts.set_xhat(tables, of, origin, width);
 }
 
 template <class Real>

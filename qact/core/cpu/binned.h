@@ -48,7 +48,7 @@ class BinnedChannel {
   // The codes of bins and exceptions, and their counts; z = weight * xhat + bias.
   void find_codes(const TableKernels& tables, const CodeCells& cells, double weight, double bias,
                   CodeCounts& counts);
-  const int32_t* codes() const { return code_.data(); }
+  const uint8_t* codes() const { return code_.data(); }
   int32_t code(const Exception& value) const {
     return code_[value.bin] - level_[value.bin] + value.level;
   }
@@ -68,13 +68,15 @@ class BinnedChannel {
     return {kernels, tables, bins, rule_, quantile.bound};
   }
   bool settle_light_bins(const TableKernels& tables, const Quantile& quantile);
-  void count_codes(int32_t runs, double weight, double bias, CodeCounts& counts) const;
+  void count_codes(const TableKernels& tables, int32_t runs, double origin, double width,
+                   CodeCounts& counts) const;
   DensityRange density_range(double bandwidth) const;
   void estimate_density(const TableKernels& tables, const Quantile& quantile, double low,
                         double high);
 
   LevelRule rule_{Quantile{}, 0, 0};
-  AlignedVector<int32_t> level_, code_, start_;
+  AlignedVector<int32_t> level_, start_;
+  AlignedVector<uint8_t> code_;
   AlignedVector<uint32_t> moment_;
   HeavyBins<Real> heavy_;
   bool has_heavy_ = false;

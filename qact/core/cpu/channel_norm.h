@@ -56,17 +56,14 @@ inline LayerStats layer_stats(double mean_in, double var_in, const LevelSums& su
 
 // y by code, from the level of each code.
 template <class Real>
-void set_outputs(const LayerForward& call, int64_t c, const LayerStats& stats, const uint8_t* level,
-                 OutputTable<Real>& out) {
+void set_outputs(const TensorKernels<Real>& kernels, const LayerForward& call, int64_t c,
+                 const LayerStats& stats, const uint8_t* level, OutputTable<Real>& out) {
   const double norm = call.weight_out.at(c, 1.0) /
                       std::sqrt(stats.var_out + (QACT_MUTANT("eps_out") ? 0 : call.eps));
   out.scale = static_cast<Real>(norm / call.quantile.levels);
   out.shift = static_cast<Real>(call.bias_out.at(c, 0.0) -
                                 (QACT_MUTANT("mean_out") ? 0 : norm * stats.mean_out));
-  for (int code = 0; code < kCodes; ++code) {
-    out.level[code] = level[code];
-    out.y[code] = static_cast<Real>(level[code]) * out.scale + out.shift;
-  }
+  kernels.output_table(level, out);
 }
 
 }  // namespace qact::core::cpu

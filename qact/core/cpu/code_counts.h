@@ -21,6 +21,15 @@ class CodeCounts {
     level_[code] = static_cast<uint8_t>(level);
   }
 
+  // The same for a code of which there were none, and then all of their xhat at once.
+  void set(int32_t code, int32_t level, int32_t n) {
+    n_[code] = n;
+    level_[code] = static_cast<uint8_t>(level);
+  }
+  void set_xhat(const TableKernels& tables, const CodeRuns& runs, double origin, double width) {
+    tables.code_xhat(runs, n_, origin, width, xhat_);
+  }
+
   LevelSums level_sums(const TableKernels& tables) const { return tables.level_sums(n_, level_); }
   const uint8_t* levels() const { return level_; }
 

@@ -31,35 +31,37 @@ void cell_ends(const CellEdges& shared_edges, int32_t bins, int32_t* end) {
 
 // `code` comes with the number of cells that begin at each bin, which are added up. Returns how
 // many runs of equal codes there are.
-int32_t bin_codes(const int32_t* level, int32_t bins, int32_t* code, int32_t* start) {
+int32_t bin_codes(const uint32_t* count, const int32_t* level, int32_t bins, uint8_t* code,
+                  int32_t* start, uint32_t* moment) {
   using I = IntVec<float>;
+  using U = Lanes<uint32_t, 16>;
+  uint32_t lanes[16];
+  for (int l = 0; l < 16; ++l) lanes[l] = (uint32_t)l;
+  const U lane = load<U>(lanes);
+  U total{};
   I cells{};
   int32_t runs = 0, before = -1;
+  moment[0] = 0;
   for (int32_t b = 0; b < bins; b += 16) {
-    const I begins = prefix_sum(load<I>(code + b));
+    const I begins = prefix_sum(load_short<16>(code + b));
     const I codes = begins + cells + load<I>(level + b);
     if (!QACT_MUTANT("bin_codes_cells")) cells = cells + all_last(begins);
-    store(code + b, codes);
-    const int count = bins - b < 16 ? bins - b : 16;
-    runs += change_places(code + b, before, b, count, start + runs);
-    before = code[b + count - 1];
+    store(code + b, convert<Lanes<uint8_t, 16>>(codes));
+    runs += change_places(codes, before, b, bins - b < 16 ? bins - b : 16, start + runs);
+
+    const U sums = prefix_sum(load<U>(count + b) * (lane + (uint32_t)b));
+    store(moment + b + 1, QACT_MUTANT("bin_codes_moment") ? sums : sums + total);
+    total += all_last(sums);
   }
   start[runs] = bins;
   return runs;
 }
 
-void place_moments(const uint32_t* count, int32_t bins, uint32_t* moment) {
-  using U = Lanes<uint32_t, 16>;
-  uint32_t lanes[16];
-  for (int l = 0; l < 16; ++l) lanes[l] = (uint32_t)l;
-  U place = load<U>(lanes), total{};
-  for (int32_t b = 0; b <= bins; b += 16) {
-    const U sums = prefix_sum(load<U>(count + b) * place);
-    store(moment + b + 1, QACT_MUTANT("place_moments_total") ? sums : sums + total);
-    total += all_last(sums);
-    place = place + all<U>(16u);
+void code_xhat(const CodeRuns& runs, const int32_t* n, double origin, double width, double* xhat) {
+  for (int c = 0; c < kCodes; c += 8) {
+    const auto first = load_as<double>(runs.first + c) * width + origin;
+    store(xhat + c, load_as<double>(n + c) * first + load_as<double>(runs.moment + c) * width);
   }
-  moment[0] = 0;
 }
 
 LevelSums level_sums(const int32_t* n, const uint8_t* level) {
@@ -73,12 +75,17 @@ LevelSums level_sums(const int32_t* n, const uint8_t* level) {
 }
 
 void code_inputs(const int32_t* n, const double* sum, double unit, int16_t* input) {
-  const double inverse = unit > 0 ? 1 / unit : 0;
-  for (int c = 0; c < kCodes; ++c) {
-    const double mean = sum[c] / (double)(n[c] > 0 ? n[c] : 1) * inverse;
+  using V = Vec<float>;
+  const float inverse = unit > 0 ? (float)(1 / unit) : 0;
+  const V most = all<V>(32767.0f), least = all<V>(-32767.0f), one = all<V>(1.0f);
+  for (int c = 0; c < kCodes; c += 16) {
+    float sums[16];
+    for (int l = 0; l < 16; ++l) sums[l] = (float)sum[c + l];
+    const V mean = load<V>(sums) / maximum(load_as<float>(n + c), one) * inverse;
     // The middle of the outermost bin may lie beyond its values.
-    const double kept = mean > 32767 ? 32767 : mean < -32767 ? -32767 : mean;
-    input[c] = (int16_t)(int32_t)(kept + (kept < 0 ? -0.5 : 0.5));
+    const V kept = minimum(maximum(mean, least), most);
+    store(input + c,
+          convert<Lanes<int16_t, 16>>(truncate<float>(kept + with_sign(all<V>(0.5f), kept))));
   }
 }
 
@@ -123,11 +130,21 @@ void code_densities(const int16_t* input, const DensityNodes& shared_nodes, floa
 }
 
 template <class Real>
+void output_table(const uint8_t* level, OutputTable<Real>& out) {
+  for (int c = 0; c < kCodes; c += kLanes<Real>) {
+    const auto k = load_as<Real>(level + c);
+    store(out.y + c, k * out.scale + out.shift);
+  }
+  for (int c = 0; c < kCodes; ++c) out.level[c] = level[c];
+}
+
+template <class Real>
 void layer_output(const uint8_t* code, const RunBlock& runs, const OutputTable<Real>* tables,
                   Real* y) {
   if (runs.size == kLanes<Real>) {
-    return for_each_run<true>(y, runs, [&](auto, Real* to, int64_t strip, int64_t c) {
-      OutputRun<Real>::one_vector(tables[c], code + strip, to);
+    return for_each_two_runs(y, runs, [&](bool both, Real* to, int64_t strip, int64_t c) {
+      if (!both) return OutputRun<Real>::one_vector(tables[c], code + strip, to);
+      OutputRun<Real>::two_vectors(tables[c], code + strip, to, to + runs.image_stride);
     });
   }
   for_each_channel_run(y, runs, [&](int64_t c) {

@@ -15,6 +15,11 @@ struct OutputRun {
   static void one_vector(const OutputTable<Real>& table, const uint8_t* code, Real* y) {
     OutputRun{table}(code, kLanes<Real>, y);
   }
+  static void two_vectors(const OutputTable<Real>& table, const uint8_t* code, Real* first,
+                          Real* second) {
+    one_vector(table, code, first);
+    one_vector(table, code + kLanes<Real>, second);
+  }
 
   void operator()(const uint8_t* code, int64_t n, Real* y) const {
     for (int64_t i = 0; i < n - QACT_MUTANT("output_tail"); ++i) y[i] = table.y[code[i]];
@@ -28,6 +33,11 @@ struct GradRun {
   static void one_vector(const GradTable<Real>& table, const Real* dy, const uint8_t* code,
                          Real* dx) {
     GradRun{table}(dy, code, kLanes<Real>, dx);
+  }
+  static void two_vectors(const GradTable<Real>& table, const Real* dy, const uint8_t* code,
+                          Real* first, Real* second) {
+    one_vector(table, dy, code, first);
+    one_vector(table, dy + kLanes<Real>, code + kLanes<Real>, second);
   }
 
   void operator()(const Real* dy, const uint8_t* code, int64_t n, Real* dx) const {

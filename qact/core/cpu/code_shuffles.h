@@ -9,26 +9,14 @@
 namespace qact::core::cpu {
 namespace {
 
-class CodeShuffles {
- public:
+struct CodeShuffles {
   static constexpr int kAtOnce = 64;
+
+  const uint8_t* codes;  // kMostShuffled of them can be read
 
   // Many values must share the table.
   static bool pay(int64_t n, int32_t bins) {
-    return n >= kMost / 2 && bins <= kMost && __builtin_cpu_supports("avx512vbmi");
-  }
-
-  CodeShuffles(const int32_t* codes, int32_t bins) {
-    const __m512i by_place = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-    const auto two = [&](int32_t b) {
-      return _mm512_packs_epi32(_mm512_loadu_si512(codes + b), _mm512_loadu_si512(codes + b + 16));
-    };
-    int32_t b = 0;
-    for (; b + 64 <= bins; b += 64) {
-      const __m512i packed = _mm512_packus_epi16(two(b), two(b + 32));
-      _mm512_store_si512(table_ + b, _mm512_permutexvar_epi32(by_place, packed));
-    }
-    for (; b < bins; ++b) table_[b] = (uint8_t)codes[b];
+    return n >= kMostShuffled / 2 && bins <= kMostShuffled && __builtin_cpu_supports("avx512vbmi");
   }
 
   // For as many whole vectors as there are among n values. Returns how many values that makes.
@@ -52,17 +40,17 @@ class CodeShuffles {
   }
 
  private:
-  static constexpr int kChunks = 16, kChunk = 128;  // bytes that one shuffle reads
-  static constexpr int kMost = kChunks * kChunk;
+  static constexpr int kChunk = 128;  // bytes that one shuffle reads
+  static constexpr int kChunks = kMostShuffled / kChunk;
 
   // In every chunk, then halving what remains by one bit of the chunk's number after the other.
   [[gnu::target("avx512vbmi"), gnu::always_inline]] inline __m512i look_up(__m512i place,
                                                                            __m512i chunk) const {
     __m512i found[kChunks];
     for (int c = 0; c < kChunks; ++c) {
-      const uint8_t* from = table_ + c * kChunk;
-      found[c] = _mm512_permutex2var_epi8(_mm512_load_si512(from), place,
-                                          _mm512_load_si512(from + kChunk / 2));
+      const uint8_t* from = codes + c * kChunk;
+      found[c] = _mm512_permutex2var_epi8(_mm512_loadu_si512(from), place,
+                                          _mm512_loadu_si512(from + kChunk / 2));
     }
     for (int bit = 1; bit < kChunks; bit *= 2) {
       const __mmask64 upper = _mm512_test_epi8_mask(chunk, _mm512_set1_epi8((char)bit));
@@ -72,8 +60,6 @@ class CodeShuffles {
     }
     return found[QACT_MUTANT("code_shuffles_chunk")];
   }
-
-  alignas(64) uint8_t table_[kMost];
 };
 
 }  // namespace

@@ -81,6 +81,13 @@ struct OutputRun<float> {
     const __m512i words = look_up(WordsInMemory{table.level}, CodeLanes::of_16(code));
     store_y(first_half(words), _mm512_set1_ps(table.scale), _mm512_set1_ps(table.shift), y);
   }
+  static void two_vectors(const OutputTable<float>& table, const uint8_t* code, float* first,
+                          float* second) {
+    const __m512 scale = _mm512_set1_ps(table.scale), shift = _mm512_set1_ps(table.shift);
+    const __m512i words = look_up(WordsInMemory{table.level}, CodeLanes::of_32(code));
+    store_y(first_half(words), scale, shift, first);
+    store_y(second_half(words), scale, shift, second);
+  }
 
   void operator()(const uint8_t* code, int64_t n, float* y) const {
     int64_t i = 0;
@@ -133,6 +140,20 @@ struct GradRun<float> {
     const __m512i b = look_up(WordsInMemory{table.shift_units}, codes);
     store_dx(dy, first_half(a), first_half(b), _mm512_set1_ps(table.scale_unit),
              _mm512_set1_ps(table.shift_unit), dx);
+  }
+  static void two_vectors(const GradTable<float>& table, const float* dy, const uint8_t* code,
+                          float* first, float* second) {
+    if (!in_units(table)) {
+      one_vector(table, dy, code, first);
+      return one_vector(table, dy + 16, code + 16, second);
+    }
+    const __m512 scale_unit = _mm512_set1_ps(table.scale_unit);
+    const __m512 shift_unit = _mm512_set1_ps(table.shift_unit);
+    const auto codes = CodeLanes::of_32(code);
+    const __m512i a = look_up(WordsInMemory{table.scale_units}, codes);
+    const __m512i b = look_up(WordsInMemory{table.shift_units}, codes);
+    store_dx(dy, first_half(a), first_half(b), scale_unit, shift_unit, first);
+    store_dx(dy + 16, second_half(a), second_half(b), scale_unit, shift_unit, second);
   }
 
   void operator()(const float* dy, const uint8_t* code, int64_t n, float* dx) const {

@@ -27,9 +27,10 @@ template <class Real>
 void grad_output(const Real* dy, const uint8_t* code, int64_t code_pitch, const RunBlock& runs,
                  const GradTable<Real>* tables, Real* dx) {
   if (runs.size == kLanes<Real>) {
-    return for_each_run<true>(dx, runs, [&](auto, Real* to, int64_t strip, int64_t c) {
-      const uint8_t* codes = code + c * (code_pitch - runs.pitch);
-      GradRun<Real>::one_vector(tables[c], dy + strip, codes + strip, to);
+    return for_each_two_runs(dx, runs, [&](bool both, Real* to, int64_t strip, int64_t c) {
+      const uint8_t* codes = code + c * (code_pitch - runs.pitch) + strip;
+      if (!both) return GradRun<Real>::one_vector(tables[c], dy + strip, codes, to);
+      GradRun<Real>::two_vectors(tables[c], dy + strip, codes, to, to + runs.image_stride);
     });
   }
   for_each_channel_run(dx, runs, [&](int64_t c) {

@@ -11,9 +11,9 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>,     find_bins<Real>,
-    count_bins<Real>, plain_bins<Real>, layer_output<Real>, search<Real>,     apply<Real>,
-    ranks<Real>,      grad_sums<Real>,  grad_output<Real>,  grad_table<Real>,
+    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>,       find_bins<Real>,
+    count_bins<Real>, plain_bins<Real>, output_table<Real>, layer_output<Real>, search<Real>,
+    apply<Real>,      ranks<Real>,      grad_sums<Real>,    grad_output<Real>,  grad_table<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;
@@ -21,7 +21,7 @@ extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
 const TableKernels table_kernels = {marked_places, code_bytes,    cell_ends,      bin_codes,
-                                    place_moments, code_inputs,   code_densities, level_sums,
+                                    code_xhat,     code_inputs,   code_densities, level_sums,
                                     density_sums,  add_code_sums, grad_means,     add_counts,
                                     sum_counts,    bin_levels,    heavier,        cumulative_at,
                                     cell_weights,  convolve,      context_counts, blend_short};

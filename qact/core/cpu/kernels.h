@@ -26,6 +26,9 @@ struct RunBlock {
 
 inline constexpr int64_t kLongestStrip = 16384;
 
+// The most bins whose codes are looked up by shuffles: as many can be read of any table.
+inline constexpr int32_t kMostShuffled = 2048;
+
 // Memory that will be needed soon, asked for one cache line at a time while a kernel is
 // busy with what it has: `lines` lines, a jump of `skip` bytes, and so on.
 struct Ahead {
@@ -128,6 +131,8 @@ struct TensorKernels {
   // level = levels[bin(x)]
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
                      int32_t* level, int32_t* bin);
+  // All else of a table with its scale and shift.
+  void (*output_table)(const uint8_t* level, OutputTable<Real>& out);
   // y from codes, channel by channel in strips, to runs of a tensor.
   void (*layer_output)(const uint8_t* code, const RunBlock& runs, const OutputTable<Real>* tables,
                        Real* y);
@@ -166,6 +171,12 @@ struct CellEdges {
   int32_t cells;
 };
 
+// The bins of each code: the first, and the sum over its values of the bins from there on.
+struct CodeRuns {
+  int32_t first[kCodes];
+  int64_t moment[kCodes];
+};
+
 // The density at a code's input, in units: node = input * scale + offset, kept within [0, last];
 // the nodes have one more. Beyond the clips it is `below` or `above`.
 struct DensityNodes {
@@ -193,15 +204,18 @@ struct TableKernels {
   int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
                            int32_t* place);
   // A strip's codes by bin, as bytes.
-  void (*code_bytes)(const uint16_t* bin, int64_t n, const int32_t* codes, int32_t bins,
+  void (*code_bytes)(const uint16_t* bin, int64_t n, const uint8_t* codes, int32_t bins,
                      uint8_t* code, Ahead& written);
   // The bins at which cells end: the first whose middle is not below the end.
   void (*cell_ends)(const CellEdges& edges, int32_t bins, int32_t* end);
   // From the number of cells that begin at each bin to codes, and where each code starts. Returns
-  // how many there are; start has one more.
-  int32_t (*bin_codes)(const int32_t* level, int32_t bins, int32_t* code, int32_t* start);
-  // The sums of count * bin up to each bin, and of all, modulo 2^32; moment has room for 17 more.
-  void (*place_moments)(const uint32_t* count, int32_t bins, uint32_t* moment);
+  // how many there are; start has one more. And the sums of count * bin up to each bin, and of all,
+  // modulo 2^32; moment has room for 17 more.
+  int32_t (*bin_codes)(const uint32_t* count, const int32_t* level, int32_t bins, uint8_t* code,
+                       int32_t* start, uint32_t* moment);
+  // The sums of xhat by code, of bins whose middles lie at origin + bin * width.
+  void (*code_xhat)(const CodeRuns& runs, const int32_t* n, double origin, double width,
+                    double* xhat);
   // The means of xhat by code in units; and the density there.
   void (*code_inputs)(const int32_t* n, const double* sum, double unit, int16_t* input);
   void (*code_densities)(const int16_t* input, const DensityNodes& nodes, float* density);

@@ -225,7 +225,7 @@ class Forward {
     if (channel.how == How::not_finite) {
       stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
     }
-    set_outputs(call_, c, stats, channel.counts.levels(), outputs_[g]);
+    set_outputs(kernels_, call_, c, stats, channel.counts.levels(), outputs_[g]);
     if (call_.table) {
       fill_table(g, stats, *reinterpret_cast<CodeTable*>(call_.table + c * kCodeTableWords));
     }

@@ -163,7 +163,7 @@ void LevelSearch<Real>::count(const TableKernels& tables, const uint16_t* bin, c
 
 template <class Real>
 void LevelSearch<Real>::correct(const TableKernels& tables, const uint16_t* bin, const Real* x,
-                                int64_t n, const int32_t* codes, uint8_t* code) const {
+                                int64_t n, const uint8_t* codes, uint8_t* code) const {
   for_each_marked(tables, bin, n, [&](int32_t place, const HeavyBin& heavy) {
     const Interval* in = find(done_, heavy.begin, heavy.end, key_of(plan_.map.t(x[place])));
     const int32_t level = in ? in->level : heavy.level;

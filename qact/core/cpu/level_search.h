@@ -64,7 +64,7 @@ class LevelSearch {
   const std::vector<Tie>& ties() const { return ties_; }
   // the codes of all others are corrected: in the context's counts, xhat that of a bin,
   template <class Xhat>
-  void correct(const int32_t* codes, const Xhat& xhat, CodeCounts& counts) const {
+  void correct(const uint8_t* codes, const Xhat& xhat, CodeCounts& counts) const {
     for (const HeavyBin& heavy : heavy_) {
       for (int32_t i = heavy.begin; i < heavy.end; ++i) {
         const Interval& done = done_[i];
@@ -79,7 +79,7 @@ class LevelSearch {
   }
   // and in a strip's code bytes.
   void correct(const TableKernels& tables, const uint16_t* bin, const Real* x, int64_t n,
-               const int32_t* codes, uint8_t* code) const;
+               const uint8_t* codes, uint8_t* code) const;
 
  private:
   struct Interval {

@@ -212,15 +212,45 @@ inline void store(T* p, const L& v) {
   }
 }
 
+// Lanes of 32 bits from memory of 8 or 16: the compiler would take them one by one.
+template <int kN, class T>
+inline Lanes<int32_t, kN> load_short(const T* p) {
+  using L = Lanes<int32_t, kN>;
+#if defined(__AVX2__)
+  constexpr int kPart = kN / kParts;
+  return each<L>([&](int k) {
+    const T* from = p + k * kPart;
+    if constexpr (kPart == 4) {
+      return (typename L::Part)(sizeof(T) == 1
+                                    ? _mm_cvtepu8_epi32(_mm_loadu_si32(from))
+                                    : _mm_cvtepi16_epi32(_mm_loadl_epi64((const __m128i*)from)));
+    } else if constexpr (kPart == 16) {
+#if defined(__AVX512F__)
+      if constexpr (sizeof(T) == 1) {
+        return (typename L::Part)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)from));
+      } else {
+        return (typename L::Part)_mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i*)from));
+      }
+#endif
+    } else if constexpr (sizeof(T) == 1) {
+      return (typename L::Part)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)from));
+    } else {
+      return (typename L::Part)_mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i*)from));
+    }
+  });
+#else
+  return convert<L>(load<Lanes<T, kN>>(p));
+#endif
+}
+
 // Lanes of Real from memory of a shorter type.
 template <class Real, class T>
 inline Vec<Real> load_as(const T* p) {
   constexpr int kN = 64 / sizeof(Real);
-  const auto lanes = load<Lanes<T, kN>>(p);
-  if constexpr (sizeof(T) < 4) {  // by way of 32 bits, which every CPU converts from
-    return convert<Vec<Real>>(convert<Lanes<int32_t, kN>>(lanes));
+  if constexpr (sizeof(T) < 4) {
+    return convert<Vec<Real>>(load_short<kN>(p));
   } else {
-    return convert<Vec<Real>>(lanes);
+    return convert<Vec<Real>>(load<Lanes<T, kN>>(p));
   }
 }
 

@@ -105,24 +105,26 @@ inline uint32_t negative_lanes(const IntVec<float>& v) {
 }
 
 // The places, from `first` on, of those of `count` values, 16 at most, that differ from the one
-// before them. Returns how many, and writes up to 16.
-inline int32_t change_places(const int32_t* values, int32_t before, int32_t first, int count,
+// before them. Returns how many, and writes up to 16; the last of 16 becomes the one before.
+inline int32_t change_places(const IntVec<float>& values, int32_t& before, int32_t first, int count,
                              int32_t* place) {
 #if defined(__AVX512F__)
-  const __m512i now = _mm512_loadu_si512(values);
+  const __m512i now = (__m512i)values.part[0];
   const __m512i then = _mm512_alignr_epi32(now, _mm512_set1_epi32(before), 15);
   const __mmask16 some = (__mmask16)((1u << count) - 1);
   const __mmask16 differ = _mm512_mask_cmpneq_epi32_mask(some, now, then);
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32(first));
   _mm512_storeu_si512(place, _mm512_maskz_compress_epi32(differ, at));
+  before = values.part[0][15];
   return __builtin_popcount(differ);
 #else
-  int32_t found = 0;
+  int32_t lanes[16], found = 0;
+  store(lanes, values);
   for (int l = 0; l < count; ++l) {  // without a branch: there is no pattern
     place[found] = first + l;
-    found += values[l] != before;
-    before = values[l];
+    found += lanes[l] != before;
+    before = lanes[l];
   }
   return found;
 #endif

@@ -92,6 +92,28 @@ inline void for_each_channel_run(Value* tensor, const RunBlock& shared_runs, con
   }
 }
 
+// visit(images, runs, strip, channel) for the runs of two images at a time, or of a last one. A
+// channel's codes of both lie side by side.
+template <class Value, class Visit>
+inline void for_each_two_runs(Value* tensor, const RunBlock& shared_runs, const Visit& visit) {
+  const RunBlock runs = shared_runs;
+  for (int64_t i = 0; i < runs.images; i += 2) {
+    const bool both = i + 1 < runs.images;
+    const int64_t ahead = i + kImagesAhead + 1 < runs.images ? kImagesAhead * runs.image_stride : 0;
+    Value* run = tensor + i * runs.image_stride;
+    int64_t strip = i * runs.size;
+    for (int64_t c = 0; c < runs.channels; ++c) {
+      if (ahead > 0) {
+        ask_ahead<true>(run + ahead, runs.size);
+        ask_ahead<true>(run + ahead + runs.image_stride, runs.size);
+      }
+      visit(both, run, strip, c);
+      run += runs.channel_stride;
+      strip += runs.pitch;
+    }
+  }
+}
+
 template <class Real>
 void pack(const Real* from, const RunBlock& runs, Real* to) {
   for_each_run<false>(from, runs, [&](auto size, const Real* run, int64_t strip, int64_t) {

@@ -62,7 +62,7 @@ class WorldWriter {
     LayerStats stats;
     if (channel.how == WorldHow::exact) {
       std::memcpy(&stats, call_.stats + c * kLayerStats, sizeof(stats));
-      return set_outputs(call_, c, stats, gathered_.levels(c), to.output);
+      return set_outputs(kernels_, call_, c, stats, gathered_.levels(c), to.output);
     }
     CodeTable table = {};
     int64_t* context = call_.context ? call_.context + c * kContextBins : nullptr;
@@ -76,7 +76,7 @@ class WorldWriter {
     table.var_in = stats.var_in;
     table.mean_out = stats.mean_out;
     table.var_out = stats.var_out;
-    set_outputs(call_, c, stats, table.level, to.output);
+    set_outputs(kernels_, call_, c, stats, table.level, to.output);
     std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
     if (call_.table) std::memcpy(call_.table + c * kCodeTableWords, &table, sizeof(table));
   }
