@@ -35,6 +35,11 @@ struct View {
 
   explicit operator bool() const { return data != nullptr; }
 
+  // Of the first image and the first channel.
+  void* data_at(int64_t place) const {
+    return static_cast<char*>(data) + size_of(dtype) * place * spatial_stride;
+  }
+
   // The same from that image and that channel on.
   View from(int64_t image, int64_t channel) const {
     View out = *this;

@@ -1,11 +1,14 @@
 // Moves between tensors and strips against one value at a time.
-#include "qact/core/cpu/moves.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cstring>
+#include <type_traits>
 #include <vector>
+
+#include "qact/core/cpu/dispatch.h"
+#include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/narrow.h"
 
 namespace qact::core::cpu {
 namespace {
@@ -14,7 +17,8 @@ namespace {
 float awkward(size_t i) {
   constexpr uint32_t kBits[] = {0x3f800000, 0x3f808000, 0x3f818000, 0x80000000, 0x00000001,
                                 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff,
-                                0x7f7fffff, 0x477fefff, 0x33000000, 0x3f801000, 0xc0490fdb};
+                                0x7f7fffff, 0x477fefff, 0x33000000, 0x3f801000, 0xc0490fdb,
+                                0x33000001, 0x387fe000, 0x387ff000, 0x477ff000, 0xb3c00000};
   const uint32_t mixed = static_cast<uint32_t>(i) * 2654435761u;
   return std::bit_cast<float>(i % 3 == 0 ? kBits[i / 3 % std::size(kBits)] : mixed);
 }
@@ -27,54 +31,81 @@ Stored stored(size_t i) {
     return static_cast<Stored>(awkward(i));
 }
 
+template <class Stored>
+constexpr DType dtype_of() {
+  return std::is_same_v<Stored, double>          ? DType::f64
+         : std::is_same_v<Stored, bfloat16_bits> ? DType::bf16
+         : std::is_same_v<Stored, half_bits>     ? DType::f16
+                                                 : DType::f32;
+}
+
 template <class Value>
 bool same(const std::vector<Value>& a, const std::vector<Value>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0;
 }
 
-template <Way kWay, class Stored, class Real>
-void expect_plain_rows(int64_t count, int64_t channels) {
-  const int64_t stride = channels + 3, pitch = count + 5;
-  std::vector<Stored> tensor(count * stride + 1);
-  std::vector<Real> strips(channels * pitch + 1);
-  for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = stored<Stored>(i);
-  for (size_t i = 0; i < strips.size(); ++i) strips[i] = awkward(i + 7);
-  auto plain_tensor = tensor;
-  auto plain_strips = strips;
-  move_rows<kWay>(Rows<Stored>{tensor.data(), stride, count, channels}, strips.data(), pitch);
-  for (int64_t r = 0; r < count; ++r) {
-    for (int64_t g = 0; g < channels; ++g) {
-      move_value<kWay>(plain_tensor[r * stride + g], plain_strips[g * pitch + r]);
+// visit(place in the tensor, place in the strips)
+template <class Visit>
+void for_each_value(const RunBlock& runs, const Visit& visit) {
+  for (int64_t i = 0; i < runs.images; ++i) {
+    for (int64_t c = 0; c < runs.channels; ++c) {
+      for (int64_t v = 0; v < runs.size; ++v) {
+        visit(i * runs.image_stride + c * runs.channel_stride + v * runs.value_stride,
+              c * runs.pitch + i * runs.size + v);
+      }
     }
   }
-  EXPECT_TRUE(same(tensor, plain_tensor)) << count << " rows of " << channels;
-  EXPECT_TRUE(same(strips, plain_strips)) << count << " rows of " << channels;
 }
 
-template <Way kWay, class Stored, class Real>
-void expect_plain_run(int64_t size) {
-  std::vector<Stored> tensor(size + 1);
-  std::vector<Real> strip(size + 1);
-  for (int64_t i = 0; i <= size; ++i) tensor[i] = stored<Stored>(i), strip[i] = awkward(i);
+template <class Stored, class Real>
+void expect_plain(const RunBlock& runs) {
+  size_t room = 1, strips_room = 1;
+  for_each_value(runs, [&](int64_t at, int64_t strip) {
+    room = std::max<size_t>(room, at + 2);
+    strips_room = std::max<size_t>(strips_room, strip + 2);
+  });
+  std::vector<Stored> tensor(room);
+  std::vector<Real> strips(strips_room);
+  for (size_t i = 0; i < room; ++i) tensor[i] = stored<Stored>(i);
+  for (size_t i = 0; i < strips_room; ++i) strips[i] = awkward(i + 7);
+  auto plain_strips = strips;
   auto plain_tensor = tensor;
-  auto plain_strip = strip;
-  move_run<kWay>(tensor.data(), strip.data(), size);
-  for (int64_t i = 0; i < size; ++i) move_value<kWay>(plain_tensor[i], plain_strip[i]);
-  EXPECT_TRUE(same(tensor, plain_tensor)) << size << " values";
-  EXPECT_TRUE(same(strip, plain_strip)) << size << " values";
+  for_each_value(runs, [&](int64_t at, int64_t strip) {
+    if constexpr (std::is_same_v<Stored, Real>) {
+      plain_strips[strip] = tensor[at];
+      plain_tensor[at] = strips[strip];
+    } else {
+      plain_strips[strip] = widen(tensor[at]);
+      plain_tensor[at] = narrow<Stored>(strips[strip]);
+    }
+  });
+  for (const Simd simd : {Simd::scalar, Simd::avx2, Simd::avx512}) {
+    if (!supported(simd)) continue;
+    const auto& kernels = tensor_kernels<Real>(simd);
+    auto packed = strips;
+    kernels.pack(tensor.data(), dtype_of<Stored>(), runs, packed.data());
+    EXPECT_TRUE(same(packed, plain_strips))
+        << name(simd) << ", " << runs.images << " x " << runs.channels << " x " << runs.size;
+    auto unpacked = tensor;
+    kernels.unpack(strips.data(), runs, dtype_of<Stored>(), unpacked.data());
+    EXPECT_TRUE(same(unpacked, plain_tensor))
+        << name(simd) << ", " << runs.images << " x " << runs.channels << " x " << runs.size;
+  }
 }
 
 template <class Stored, class Real>
 void expect_plain() {
-  for (const int64_t count : {0, 1, 3, 4, 5, 8, 37}) {
-    for (const int64_t channels : {1, 3, 4, 7, 16}) {
-      expect_plain_rows<Way::in, Stored, Real>(count, channels);
-      expect_plain_rows<Way::out, Stored, Real>(count, channels);
+  for (const int64_t images : {1, 3}) {
+    for (const int64_t channels : {1, 3, 4, 7, 8, 16, 17, 35}) {
+      for (const int64_t size : {1, 3, 8, 15, 16, 17, 37, 64}) {
+        const int64_t pitch = images * size + 5;
+        const int64_t row = channels + 3, run = size + 2;
+        // Neighbouring channels; neighbouring values; neither.
+        expect_plain<Stored, Real>({images, channels, size, size * row + 1, 1, row, pitch});
+        expect_plain<Stored, Real>({images, channels, size, channels * run, run, 1, pitch});
+        expect_plain<Stored, Real>({images, channels, size, 2 * size * row, 2, 2 * row, pitch});
+      }
     }
-  }
-  for (const int64_t size : {0, 1, 3, 4, 7, 400}) {
-    expect_plain_run<Way::in, Stored, Real>(size);
-    expect_plain_run<Way::out, Stored, Real>(size);
   }
 }
 

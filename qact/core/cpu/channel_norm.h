@@ -54,16 +54,17 @@ inline LayerStats layer_stats(double mean_in, double var_in, const LevelSums& su
   return out;
 }
 
-// y by code, from the level of each code.
+// y by code, from the level of each code, as it is written.
 template <class Real>
 void set_outputs(const TensorKernels<Real>& kernels, const LayerForward& call, int64_t c,
-                 const LayerStats& stats, const uint8_t* level, OutputTable<Real>& out) {
+                 const LayerStats& stats, const uint8_t* level, DType written,
+                 OutputTable<Real>& out) {
   const double norm = call.weight_out.at(c, 1.0) /
                       std::sqrt(stats.var_out + (QACT_MUTANT("eps_out") ? 0 : call.eps));
   out.scale = static_cast<Real>(norm / call.quantile.levels);
   out.shift = static_cast<Real>(call.bias_out.at(c, 0.0) -
                                 (QACT_MUTANT("mean_out") ? 0 : norm * stats.mean_out));
-  kernels.output_table(level, out);
+  kernels.output_table(level, written, out);
 }
 
 }  // namespace qact::core::cpu

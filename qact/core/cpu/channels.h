@@ -82,7 +82,7 @@ void for_each_block(const TilePlan& plan, const Execution& execution, const Work
 
 // The channels that take every step together: a group's tile is packed for all of them, but
 // where all tiles are kept, one channel at a time keeps its tables in the cache.
-inline int64_t channels_at_once(const TilePlan& plan) { return plan.keeps ? 1 : plan.group; }
+inline int64_t channels_at_once(const TilePlan& plan) { return plan.packs_once() ? 1 : plan.group; }
 
 template <class Real>
 void start_moments(Moments<Real>& state, Real shift) {

@@ -130,27 +130,33 @@ void code_densities(const int16_t* input, const DensityNodes& shared_nodes, floa
 }
 
 template <class Real>
-void output_table(const uint8_t* level, OutputTable<Real>& out) {
-  for (int c = 0; c < kCodes; c += kLanes<Real>) {
-    const auto k = load_as<Real>(level + c);
-    store(out.y + c, k * out.scale + out.shift);
-  }
-  for (int c = 0; c < kCodes; ++c) out.level[c] = level[c];
+void output_table(const uint8_t* level, DType dtype, OutputTable<Real>& out) {
+  for (int c = 0; c < kCodes; ++c) out.words[c] = level[c];
+  with_stored<Real>((void*)out.words, dtype, [&](auto* words) {
+    for (int c = 0; c < kCodes; c += kLanes<Real>) {
+      const auto y = load_as<Real>(level + c) * out.scale + out.shift;
+      store(out.y + c, y);
+      if constexpr (sizeof(*words) == 2) store_stored(words + c, y);
+    }
+  });
 }
 
 template <class Real>
 void layer_output(const uint8_t* code, const RunBlock& runs, const OutputTable<Real>* tables,
-                  Real* y) {
-  if (runs.size == kLanes<Real>) {
-    return for_each_two_runs(y, runs, [&](bool both, Real* to, int64_t strip, int64_t c) {
-      if (!both) return OutputRun<Real>::one_vector(tables[c], code + strip, to);
-      OutputRun<Real>::two_vectors(tables[c], code + strip, to, to + runs.image_stride);
+                  DType dtype, void* out) {
+  with_stored<Real>(out, dtype, [&]<class Stored>(Stored* y) {
+    using Run = OutputRun<Real, Stored>;
+    if (runs.size == kLanes<Real>) {
+      return for_each_two_runs(y, runs, [&](bool both, Stored* to, int64_t strip, int64_t c) {
+        if (!both) return Run::one_vector(tables[c], code + strip, to);
+        Run::two_vectors(tables[c], code + strip, to, to + runs.image_stride);
+      });
+    }
+    for_each_channel_run(y, runs, [&](int64_t c) {
+      return [code, run = Run{tables[c]}](Stored* to, int64_t strip, int64_t size) {
+        run(code + strip, size, to);
+      };
     });
-  }
-  for_each_channel_run(y, runs, [&](int64_t c) {
-    return [code, run = OutputRun<Real>{tables[c]}](Real* to, int64_t strip, int64_t size) {
-      run(code + strip, size, to);
-    };
   });
 }
 

@@ -61,51 +61,72 @@ inline __m512 second_half(__m512i words) {
   return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(words, 1)));
 }
 
-template <>
-struct OutputRun<float> {
+// A 16-bit output is the word itself; a float is level * scale + shift.
+template <class Stored>
+struct OutputRun<float, Stored> {
+  static constexpr bool kWords = sizeof(Stored) == 2;
   const OutputTable<float>& table;
-  WordsInRegisters level;
+  WordsInRegisters words;
   __m512 scale, shift;
 
   explicit OutputRun(const OutputTable<float>& of)
       : table(of),
-        level(of.level),
+        words(of.words),
         scale(_mm512_set1_ps(of.scale)),
         shift(_mm512_set1_ps(of.shift)) {}
 
-  static void store_y(__m512 k, __m512 scale, __m512 shift, float* to) {
-    _mm512_storeu_ps(to, _mm512_add_ps(_mm512_mul_ps(k, scale), shift));
+  // The first 16 of the words,
+  static void store_first(__m512i words, __m512 scale, __m512 shift, Stored* y) {
+    if constexpr (kWords) {
+      _mm256_storeu_si256((__m256i*)y, _mm512_castsi512_si256(words));
+    } else {
+      _mm512_storeu_ps(y, _mm512_add_ps(_mm512_mul_ps(first_half(words), scale), shift));
+    }
+  }
+  // and the others.
+  static void store_second(__m512i words, __m512 scale, __m512 shift, Stored* y) {
+    if constexpr (kWords) {
+      _mm256_storeu_si256((__m256i*)y, _mm512_extracti64x4_epi64(words, 1));
+    } else {
+      _mm512_storeu_ps(y, _mm512_add_ps(_mm512_mul_ps(second_half(words), scale), shift));
+    }
   }
 
-  static void one_vector(const OutputTable<float>& table, const uint8_t* code, float* y) {
-    const __m512i words = look_up(WordsInMemory{table.level}, CodeLanes::of_16(code));
-    store_y(first_half(words), _mm512_set1_ps(table.scale), _mm512_set1_ps(table.shift), y);
+  static void one_vector(const OutputTable<float>& table, const uint8_t* code, Stored* y) {
+    store_first(look_up(WordsInMemory{table.words}, CodeLanes::of_16(code)),
+                _mm512_set1_ps(table.scale), _mm512_set1_ps(table.shift), y);
   }
-  static void two_vectors(const OutputTable<float>& table, const uint8_t* code, float* first,
-                          float* second) {
+  static void two_vectors(const OutputTable<float>& table, const uint8_t* code, Stored* first,
+                          Stored* second) {
     const __m512 scale = _mm512_set1_ps(table.scale), shift = _mm512_set1_ps(table.shift);
-    const __m512i words = look_up(WordsInMemory{table.level}, CodeLanes::of_32(code));
-    store_y(first_half(words), scale, shift, first);
-    store_y(second_half(words), scale, shift, second);
+    const __m512i found = look_up(WordsInMemory{table.words}, CodeLanes::of_32(code));
+    store_first(found, scale, shift, first);
+    store_second(found, scale, shift, second);
   }
 
-  void operator()(const uint8_t* code, int64_t n, float* y) const {
+  void operator()(const uint8_t* code, int64_t n, Stored* y) const {
     int64_t i = 0;
     for (; i + 32 <= n; i += 32) {
-      const __m512i words = look_up(level, CodeLanes::of_32(code + i));
-      store_y(first_half(words), scale, shift, y + i);
-      store_y(second_half(words), scale, shift, y + i + 16);
+      const __m512i found = look_up(words, CodeLanes::of_32(code + i));
+      store_first(found, scale, shift, y + i);
+      store_second(found, scale, shift, y + i + 16);
     }
     if (i + 16 <= n) {
       one_vector(table, code + i, y + i);
       i += 16;
     }
-    for (; i < n - QACT_MUTANT("output_words_tail"); ++i) y[i] = table.y[code[i]];
+    for (; i < n - QACT_MUTANT("output_words_tail"); ++i) {
+      if constexpr (kWords) {
+        y[i].bits = (uint16_t)table.words[code[i]];
+      } else {
+        y[i] = table.y[code[i]];
+      }
+    }
   }
 };
 
-template <>
-struct GradRun<float> {
+template <class Stored>
+struct GradRun<float, Stored> {
   const GradTable<float>& table;
   WordsInRegisters scale, shift;
   __m512 scale_unit, shift_unit;
@@ -124,17 +145,22 @@ struct GradRun<float> {
 
   // dx = dy * (a * scale_unit) + b * shift_unit
   static void store_dx(const float* dy, __m512 a, __m512 b, __m512 scale_unit, __m512 shift_unit,
-                       float* dx) {
+                       Stored* dx) {
     const __m512 product = _mm512_mul_ps(_mm512_loadu_ps(dy), _mm512_mul_ps(a, scale_unit));
-    _mm512_storeu_ps(dx, _mm512_add_ps(product, _mm512_mul_ps(b, shift_unit)));
+    const __m512 sum = _mm512_add_ps(product, _mm512_mul_ps(b, shift_unit));
+    store_stored(dx, Vec<float>{{(Vec<float>::Part)sum}});
+  }
+
+  static void some(const GradTable<float>& table, const float* dy, const uint8_t* code, int n,
+                   Stored* dx) {
+    float lanes[16] = {};
+    for (int l = 0; l < n; ++l) lanes[l] = dy[l] * table.scale[code[l]] + table.shift[code[l]];
+    store_stored_some(dx, load<Vec<float>>(lanes), n);
   }
 
   static void one_vector(const GradTable<float>& table, const float* dy, const uint8_t* code,
-                         float* dx) {
-    if (!in_units(table)) {
-      for (int i = 0; i < 16; ++i) dx[i] = dy[i] * table.scale[code[i]] + table.shift[code[i]];
-      return;
-    }
+                         Stored* dx) {
+    if (!in_units(table)) return some(table, dy, code, 16, dx);
     const auto codes = CodeLanes::of_16(code);
     const __m512i a = look_up(WordsInMemory{table.scale_units}, codes);
     const __m512i b = look_up(WordsInMemory{table.shift_units}, codes);
@@ -142,10 +168,10 @@ struct GradRun<float> {
              _mm512_set1_ps(table.shift_unit), dx);
   }
   static void two_vectors(const GradTable<float>& table, const float* dy, const uint8_t* code,
-                          float* first, float* second) {
+                          Stored* first, Stored* second) {
     if (!in_units(table)) {
-      one_vector(table, dy, code, first);
-      return one_vector(table, dy + 16, code + 16, second);
+      some(table, dy, code, 16, first);
+      return some(table, dy + 16, code + 16, 16, second);
     }
     const __m512 scale_unit = _mm512_set1_ps(table.scale_unit);
     const __m512 shift_unit = _mm512_set1_ps(table.shift_unit);
@@ -156,7 +182,7 @@ struct GradRun<float> {
     store_dx(dy + 16, second_half(a), second_half(b), scale_unit, shift_unit, second);
   }
 
-  void operator()(const float* dy, const uint8_t* code, int64_t n, float* dx) const {
+  void operator()(const float* dy, const uint8_t* code, int64_t n, Stored* dx) const {
     int64_t i = 0;
     const int64_t by_words = in_units(table) ? n : 0;
     for (; i + 32 <= by_words; i += 32) {
@@ -165,11 +191,11 @@ struct GradRun<float> {
       store_dx(dy + i, first_half(a), first_half(b), scale_unit, shift_unit, dx + i);
       store_dx(dy + i + 16, second_half(a), second_half(b), scale_unit, shift_unit, dx + i + 16);
     }
-    if (i + 16 <= n) {
+    if (i + 16 <= by_words) {
       one_vector(table, dy + i, code + i, dx + i);
       i += 16;
     }
-    for (; i < n; ++i) dx[i] = dy[i] * table.scale[code[i]] + table.shift[code[i]];
+    for (; i < n; i += 16) some(table, dy + i, code + i, n - i < 16 ? (int)(n - i) : 16, dx + i);
   }
 };
 

@@ -25,19 +25,22 @@ void grad_sums(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums) {
 
 template <class Real>
 void grad_output(const Real* dy, const uint8_t* code, int64_t code_pitch, const RunBlock& runs,
-                 const GradTable<Real>* tables, Real* dx) {
-  if (runs.size == kLanes<Real>) {
-    return for_each_two_runs(dx, runs, [&](bool both, Real* to, int64_t strip, int64_t c) {
-      const uint8_t* codes = code + c * (code_pitch - runs.pitch) + strip;
-      if (!both) return GradRun<Real>::one_vector(tables[c], dy + strip, codes, to);
-      GradRun<Real>::two_vectors(tables[c], dy + strip, codes, to, to + runs.image_stride);
+                 const GradTable<Real>* tables, DType dtype, void* out) {
+  with_stored<Real>(out, dtype, [&]<class Stored>(Stored* dx) {
+    using Run = GradRun<Real, Stored>;
+    if (runs.size == kLanes<Real>) {
+      return for_each_two_runs(dx, runs, [&](bool both, Stored* to, int64_t strip, int64_t c) {
+        const uint8_t* codes = code + c * (code_pitch - runs.pitch) + strip;
+        if (!both) return Run::one_vector(tables[c], dy + strip, codes, to);
+        Run::two_vectors(tables[c], dy + strip, codes, to, to + runs.image_stride);
+      });
+    }
+    for_each_channel_run(dx, runs, [&](int64_t c) {
+      const uint8_t* codes = code + c * (code_pitch - runs.pitch);
+      return [dy, codes, run = Run{tables[c]}](Stored* to, int64_t strip, int64_t size) {
+        run(dy + strip, codes + strip, size, to);
+      };
     });
-  }
-  for_each_channel_run(dx, runs, [&](int64_t c) {
-    const uint8_t* codes = code + c * (code_pitch - runs.pitch);
-    return [dy, codes, run = GradRun<Real>{tables[c]}](Real* to, int64_t strip, int64_t size) {
-      run(dy + strip, codes + strip, size, to);
-    };
   });
 }
 

@@ -3,6 +3,7 @@
 #include "qact/core/cpu/bin_kernels.h"
 #include "qact/core/cpu/code_kernels.h"
 #include "qact/core/cpu/grad_kernels.h"
+#include "qact/core/cpu/move_kernels.h"
 #include "qact/core/cpu/rank_kernels.h"
 #include "qact/core/cpu/strip_kernels.h"
 #include "qact/core/cpu/table_kernels.h"

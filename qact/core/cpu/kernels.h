@@ -20,8 +20,8 @@ inline constexpr int kLanes = 64 / sizeof(Real);
 // run of contiguous values. Strips hold a channel's runs one after the other.
 struct RunBlock {
   int64_t images, channels, size;
-  int64_t image_stride, channel_stride;  // in the tensor
-  int64_t pitch;                         // from strip to strip
+  int64_t image_stride, channel_stride, value_stride;  // in the tensor
+  int64_t pitch;                                       // from strip to strip
 };
 
 inline constexpr int64_t kLongestStrip = 16384;
@@ -72,8 +72,8 @@ struct LevelSums {
 template <class Real>
 struct OutputTable {
   Real scale, shift;
-  int16_t level[kCodes];
-  Real y[kCodes];  // level * scale + shift
+  Real y[kCodes];         // level * scale + shift
+  int16_t words[kCodes];  // the bits of that in a 16-bit type; levels for all others
 };
 // or its gradient, dx = dy * scale + shift. In float both are whole multiples of a unit, unless
 // that is 0.
@@ -115,9 +115,9 @@ struct ChannelRuns {
 // Over strips: contiguous values of one channel.
 template <class Real>
 struct TensorKernels {
-  // From the tensor to strips, and back.
-  void (*pack)(const Real* from, const RunBlock& runs, Real* to);
-  void (*unpack)(const Real* from, const RunBlock& runs, Real* to);
+  // From a tensor to strips, and back.
+  void (*pack)(const void* from, DType dtype, const RunBlock& runs, Real* to);
+  void (*unpack)(const Real* from, const RunBlock& runs, DType dtype, void* to);
 
   void (*moments)(const Real* x, int64_t n, Moments<Real>& state);
   void (*affine)(const Real* x, int64_t n, const Affine<Real>& map, Real* z);
@@ -132,10 +132,10 @@ struct TensorKernels {
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
                      int32_t* level, int32_t* bin);
   // All else of a table with its scale and shift.
-  void (*output_table)(const uint8_t* level, OutputTable<Real>& out);
-  // y from codes, channel by channel in strips, to runs of a tensor.
+  void (*output_table)(const uint8_t* level, DType dtype, OutputTable<Real>& out);
+  // y from codes, channel by channel in strips, to runs of side-by-side values of a tensor.
   void (*layer_output)(const uint8_t* code, const RunBlock& runs, const OutputTable<Real>* tables,
-                       Real* y);
+                       DType dtype, void* y);
 
   // level = the number of thresholds <= z among `count` sorted ones, which are padded
   // with +infinity to the next power of two less one.
@@ -150,7 +150,7 @@ struct TensorKernels {
   // dx from dy and codes, channel by channel in strips, to runs of a tensor; the strips of codes
   // lie code_pitch apart.
   void (*grad_output)(const Real* dy, const uint8_t* code, int64_t code_pitch, const RunBlock& runs,
-                      const GradTable<Real>* tables, Real* dx);
+                      const GradTable<Real>* tables, DType dtype, void* dx);
   void (*grad_table)(const GradLine& line, const CodeTable& table, GradTable<Real>& map);
 };
 

@@ -49,9 +49,9 @@ class Forward {
     if (!call_.y) return;
     const auto write = [&](int64_t, const TileRange& tiles, Strips<Real>& y) {
       for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
-        y.store_runs(group, tile, [&](Real* to, RunBlock runs) {
+        y.store_runs(group, tile, [&](void* to, RunBlock runs) {
           runs.pitch = plan_.shape.context_size();
-          kernels_.layer_output(code(group, 0, tile), runs, outputs_.data(), to);
+          kernels_.layer_output(code(group, 0, tile), runs, outputs_.data(), y.written(), to);
         });
       }
     };
@@ -225,7 +225,7 @@ class Forward {
     if (channel.how == How::not_finite) {
       stats.mean_out = stats.var_out = std::numeric_limits<double>::quiet_NaN();
     }
-    set_outputs(kernels_, call_, c, stats, channel.counts.levels(), outputs_[g]);
+    set_outputs(kernels_, call_, c, stats, channel.counts.levels(), y_.written(), outputs_[g]);
     if (call_.table) {
       fill_table(g, stats, *reinterpret_cast<CodeTable*>(call_.table + c * kCodeTableWords));
     }

@@ -32,7 +32,8 @@ class Backward {
         tables_(table_kernels(execution.simd)),
         grad_y_(call.grad_y, plan, kernels_, /*keeps=*/true),
         grad_x_(call.grad_x, plan, kernels_),
-        sums_(plan.blocks * plan.group),
+        at_once_(channels_at_once(plan)),
+        sums_(plan.blocks * at_once_),
         grad_sums_(plan.group),
         maps_(plan.group) {}
 
@@ -44,22 +45,9 @@ class Backward {
 
   // What the gradient needs of each channel's sums over its codes.
   void sum(int64_t group, GradSums* out) {
-    const int64_t first = plan_.first_channel(group), channels = plan_.channels_of(group);
-    std::memset(static_cast<void*>(sums_.data()), 0, sums_.size() * sizeof(CodeSums));
-    const auto sum = [&](int64_t block, const TileRange& tiles, Strips<Real>& grad_y) {
-      for_each_tile(plan_, tiles, {0, channels}, [&](int64_t tile, int64_t size, int64_t g) {
-        kernels_.grad_sums(grad_y.load(group, tile, g), code(first + g, tile), size,
-                           sums_[block * plan_.group + g]);
-      });
-    };
-    for_each_block(plan_, execution_, sum, grad_y_);
-    for (int64_t g = 0; g < channels; ++g) {
-      double total[kCodes] = {};
-      for (int64_t b = 0; b < plan_.blocks; ++b) {
-        if (b > 0 && QACT_MUTANT("grad_sums_block")) continue;
-        tables_.add_code_sums(sums_[b * plan_.group + g], total);
-      }
-      tables_.grad_means(total, table_of(first + g), out[g]);
+    const int64_t channels = plan_.channels_of(group);
+    for (int64_t g = 0; g < channels; g += at_once_) {
+      sum(group, {g, std::min(g + at_once_, channels)}, out);
     }
   }
 
@@ -71,10 +59,10 @@ class Backward {
                            Strips<Real>& grad_x) {
       for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
         const Real* dy = grad_y.load(group, tile, 0);
-        grad_x.store_runs(group, tile, [&](Real* to, RunBlock runs) {
+        grad_x.store_runs(group, tile, [&](void* to, RunBlock runs) {
           runs.pitch = grad_y.pitch();
           kernels_.grad_output(dy, code(first, tile), plan_.shape.context_size(), runs,
-                               maps_.data(), to);
+                               maps_.data(), grad_x.written(), to);
         });
       }
     };
@@ -82,6 +70,26 @@ class Backward {
   }
 
  private:
+  void sum(int64_t group, const ChannelRange& range, GradSums* out) {
+    const int64_t first = plan_.first_channel(group);
+    std::memset(static_cast<void*>(sums_.data()), 0, sums_.size() * sizeof(CodeSums));
+    const auto sum = [&](int64_t block, const TileRange& tiles, Strips<Real>& grad_y) {
+      for_each_tile(plan_, tiles, range, [&](int64_t tile, int64_t size, int64_t g) {
+        kernels_.grad_sums(grad_y.load(group, tile, g), code(first + g, tile), size,
+                           sums_[block * at_once_ + g - range.begin]);
+      });
+    };
+    for_each_block(plan_, execution_, sum, grad_y_);
+    for (int64_t g = range.begin; g < range.end; ++g) {
+      double total[kCodes] = {};
+      for (int64_t b = 0; b < plan_.blocks; ++b) {
+        if (b > 0 && QACT_MUTANT("grad_sums_block")) continue;
+        tables_.add_code_sums(sums_[b * at_once_ + g - range.begin], total);
+      }
+      tables_.grad_means(total, table_of(first + g), out[g]);
+    }
+  }
+
   const uint8_t* code(int64_t c, int64_t tile) const {
     return call_.code + c * plan_.shape.context_size() + plan_.start(tile);
   }
@@ -140,6 +148,7 @@ class Backward {
   const TensorKernels<Real>& kernels_;
   const TableKernels& tables_;
   Strips<Real> grad_y_, grad_x_;
+  int64_t at_once_;             // channels whose sums are made together
   std::vector<CodeSums> sums_;  // [blocks][channels]
   std::vector<GradSums> grad_sums_;
   std::vector<GradTable<Real>> maps_;

@@ -31,14 +31,6 @@ inline void widen(double* lanes, const Vec<Real>& v) {
   for (int l = 0; l < kLanes<Real>; ++l) lanes[l] += (double)part[l];
 }
 
-template <class Real, class Size>
-inline void copy_run(const Real* from, Size n, Real* to) {
-  constexpr int kN = kLanes<Real>;
-  int64_t i = 0;
-  for (; i + kN <= n; i += kN) store(to + i, load<Vec<Real>>(from + i));
-  for (; i < n; ++i) to[i] = from[i];
-}
-
 // Runs of one image lie together, the next image's far away, where no hardware looks ahead.
 constexpr int64_t kImagesAhead = 6;
 
@@ -51,7 +43,7 @@ inline void ask_ahead(const Real* run, Size size) {
 // tensor and in the strips. A size of one vector is passed as a constant.
 template <bool kWrite, class Value, class Visit>
 inline void for_each_run(Value* tensor, const RunBlock& shared_runs, const Visit& visit) {
-  constexpr int64_t kVector = kLanes<std::remove_const_t<Value>>;
+  constexpr int64_t kVector = sizeof(Value) == 8 ? 8 : 16;
   const RunBlock runs = shared_runs;
   const auto all_runs = [&](auto size) {
     for (int64_t i = 0; i < runs.images; ++i) {
@@ -112,20 +104,6 @@ inline void for_each_two_runs(Value* tensor, const RunBlock& shared_runs, const 
       strip += runs.pitch;
     }
   }
-}
-
-template <class Real>
-void pack(const Real* from, const RunBlock& runs, Real* to) {
-  for_each_run<false>(from, runs, [&](auto size, const Real* run, int64_t strip, int64_t) {
-    copy_run<Real>(run, size, to + strip);
-  });
-}
-
-template <class Real>
-void unpack(const Real* from, const RunBlock& runs, Real* to) {
-  for_each_run<true>(to, runs, [&](auto size, Real* run, int64_t strip, int64_t) {
-    copy_run<Real>(from + strip, size, run);
-  });
 }
 
 template <class Real>

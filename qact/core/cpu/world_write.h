@@ -36,7 +36,7 @@ class WorldWriter {
     if (!plan_) {
       return execution_.run(call_.shape.channels, 1, [&](int64_t begin, int64_t end) {
         Solved solved;
-        for (int64_t c = begin; c < end; ++c) solve(c, solved);
+        for (int64_t c = begin; c < end; ++c) solve(c, call_.x.dtype, solved);
       });
     }
     for_each_group(*plan_, execution_, [&](int64_t begin, int64_t end) {
@@ -44,7 +44,7 @@ class WorldWriter {
       std::vector<Solved> solved(plan_->group);
       std::vector<OutputTable<Real>> outputs(plan_->group);
       for (int64_t group = begin; group < end; ++group) {
-        write_codes(group, x, solved, outputs);
+        write_codes(group, x, y.written(), solved, outputs);
         if (call_.y) write_outputs(group, outputs, y);
       }
     });
@@ -57,12 +57,13 @@ class WorldWriter {
     OutputTable<Real> output;
   };
 
-  void solve(int64_t c, Solved& to) const {
+  // written: as what values of y are.
+  void solve(int64_t c, DType written, Solved& to) const {
     const WorldChannel<Real>& channel = channels_[c];
     LayerStats stats;
     if (channel.how == WorldHow::exact) {
       std::memcpy(&stats, call_.stats + c * kLayerStats, sizeof(stats));
-      return set_outputs(kernels_, call_, c, stats, gathered_.levels(c), to.output);
+      return set_outputs(kernels_, call_, c, stats, gathered_.levels(c), written, to.output);
     }
     CodeTable table = {};
     int64_t* context = call_.context ? call_.context + c * kContextBins : nullptr;
@@ -76,7 +77,7 @@ class WorldWriter {
     table.var_in = stats.var_in;
     table.mean_out = stats.mean_out;
     table.var_out = stats.var_out;
-    set_outputs(kernels_, call_, c, stats, table.level, to.output);
+    set_outputs(kernels_, call_, c, stats, table.level, written, to.output);
     std::memcpy(call_.stats + c * kLayerStats, &stats, sizeof(stats));
     if (call_.table) std::memcpy(call_.table + c * kCodeTableWords, &table, sizeof(table));
   }
@@ -108,11 +109,11 @@ class WorldWriter {
     return call_.code + c * call_.shape.context_size() + plan_->start(tile);
   }
 
-  void write_codes(int64_t group, Strips<Real>& x, std::vector<Solved>& solved,
+  void write_codes(int64_t group, Strips<Real>& x, DType written, std::vector<Solved>& solved,
                    std::vector<OutputTable<Real>>& outputs) const {
     const int64_t first = plan_->first_channel(group);
     for (int64_t g = 0; g < plan_->channels_of(group); ++g) {
-      solve(first + g, solved[g]);
+      solve(first + g, written, solved[g]);
       outputs[g] = solved[g].output;
     }
     for_each_tile(*plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
@@ -138,9 +139,10 @@ class WorldWriter {
   void write_outputs(int64_t group, const std::vector<OutputTable<Real>>& outputs,
                      Strips<Real>& y) const {
     for (int64_t tile = 0; tile < plan_->tiles; ++tile) {
-      y.store_runs(group, tile, [&](Real* to, RunBlock runs) {
+      y.store_runs(group, tile, [&](void* to, RunBlock runs) {
         runs.pitch = plan_->shape.context_size();
-        kernels_.layer_output(code(plan_->first_channel(group), tile), runs, outputs.data(), to);
+        kernels_.layer_output(code(plan_->first_channel(group), tile), runs, outputs.data(),
+                              y.written(), to);
       });
     }
   }
