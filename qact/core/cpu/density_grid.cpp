@@ -1,7 +1,6 @@
 #include "qact/core/cpu/density_grid.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "qact/core/mutant.h"
@@ -40,8 +39,7 @@ void DensityGrid::set_cells(const float* weight) {
 
 // The deposit on two neighbours and the interpolation between two widen the kernel by a
 // sixth of spacing^2 each.
-void DensityGrid::finish(const TableKernels& kernels) {
-  using Taps = std::array<float, 2 * kReach + 1>;
+const DensityGrid::Taps& DensityGrid::taps() {
   static const Taps taps = [] {
     Taps out{};
     const double kVariance =
@@ -53,8 +51,12 @@ void DensityGrid::finish(const TableKernels& kernels) {
     }
     return out;
   }();
-  kernels.convolve(mass_.data(), taps.data(), 2 * kReach + 1, static_cast<float>(inverse_spacing_),
-                   density_.data(), nodes_);
+  return taps;
+}
+
+void DensityGrid::finish(const TableKernels& kernels) {
+  kernels.convolve(mass_.data(), taps().data(), 2 * kReach + 1,
+                   static_cast<float>(inverse_spacing_), density_.data(), nodes_);
   density_[nodes_] = density_[nodes_ - 1];
 }
 

@@ -3,6 +3,8 @@
 // grid itself smooths is taken off the kernel's width.
 #pragma once
 
+#include <array>
+
 #include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
 
@@ -11,6 +13,11 @@ namespace qact::core::cpu {
 class DensityGrid {
  public:
   static constexpr int kPerBandwidth = 4;
+  static constexpr int kReach = 4 * kPerBandwidth;  // nodes; exp(-8) of the peak
+
+  // What a weight adds to the nodes from kReach below it to kReach above, 1 in all.
+  using Taps = std::array<float, 2 * kReach + 1>;
+  static const Taps& taps();
 
   // Clears the grid for the density over [low, high]: its size is their distance in
   // bandwidths times kPerBandwidth. Weights further out than its margins are ignored.
@@ -43,8 +50,6 @@ class DensityGrid {
   float at_node(double position) const;
 
  private:
-  static constexpr int kReach = 4 * kPerBandwidth;  // nodes; exp(-8) of the peak
-
   double spacing_ = 1;
   double inverse_spacing_ = 1;
   double first_ = 0;  // the first node lies at first_ * spacing_

@@ -5,6 +5,7 @@
 #include "qact/core/cpu/grad_kernels.h"
 #include "qact/core/cpu/move_kernels.h"
 #include "qact/core/cpu/rank_kernels.h"
+#include "qact/core/cpu/short_kernels.h"
 #include "qact/core/cpu/strip_kernels.h"
 #include "qact/core/cpu/table_kernels.h"
 
@@ -12,9 +13,10 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,       unpack<Real>,     moments<Real>,      affine<Real>,       find_bins<Real>,
-    count_bins<Real>, plain_bins<Real>, output_table<Real>, layer_output<Real>, search<Real>,
-    apply<Real>,      ranks<Real>,      grad_sums<Real>,    grad_output<Real>,  grad_table<Real>,
+    pack<Real>,         unpack<Real>,     moments<Real>,       affine<Real>,
+    find_bins<Real>,    count_bins<Real>, plain_bins<Real>,    output_table<Real>,
+    layer_output<Real>, search<Real>,     apply<Real>,         grad_sums<Real>,
+    grad_output<Real>,  grad_table<Real>, short_forward<Real>, short_backward<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;

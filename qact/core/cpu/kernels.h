@@ -112,6 +112,38 @@ struct ChannelRuns {
   int64_t x_step, y_step;
 };
 
+// Contexts of at most so many values are ranked by comparing all of them, a vector of channels at a
+// time.
+inline constexpr int32_t kShortContext = 256;
+inline constexpr int32_t kShortNodes = 1024;  // the longest grid of their densities
+
+struct ShortRule {
+  static constexpr int kPerBandwidth = 4, kReach = 16;  // of DensityGrid
+  int levels;
+  double bound, positive_share, bandwidth, eps;
+  float taps[2 * kReach + 1];
+};
+template <class Real>
+struct ShortAffine {
+  double weight_in[kLanes<Real>], bias_in[kLanes<Real>], weight_out[kLanes<Real>],
+      bias_out[kLanes<Real>];
+};
+template <class Real>
+struct ShortNorm {
+  double mean_in[kLanes<Real>], var_in[kLanes<Real>], mean_out[kLanes<Real>], var_out[kLanes<Real>];
+  double inverse[kLanes<Real>];    // of the deviation
+  double weight[2][kLanes<Real>];  // of a value below 0, and of others
+  bool finite[kLanes<Real>];
+};
+// What the backward pass works in.
+template <class Real>
+struct ShortRoom {
+  static constexpr int kValues = kShortContext * kLanes<Real>;
+  alignas(64) Real z[kValues], level[kValues], place[kValues];
+  alignas(64) Real mass[(kShortNodes + 2 * ShortRule::kReach + 1) * kLanes<Real>];
+  alignas(64) Real density[(kShortNodes + 1) * kLanes<Real>];
+};
+
 // Over strips: contiguous values of one channel.
 template <class Real>
 struct TensorKernels {
@@ -143,8 +175,6 @@ struct TensorKernels {
   // y = outputs[level of z], z = map(x); NaN where z is.
   void (*apply)(const Real* x, const ChannelRuns& runs, const Affine<Real>& map,
                 const ApplyTable<Real>& table, Real* y);
-  // rank[i] = the number of j with z[j] <= z[i]: quadratic, and the fastest for few.
-  void (*ranks)(const Real* z, int32_t n, int32_t* rank);
 
   void (*grad_sums)(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums);
   // dx from dy and codes, channel by channel in strips, to runs of a tensor; the strips of codes
@@ -152,6 +182,15 @@ struct TensorKernels {
   void (*grad_output)(const Real* dy, const uint8_t* code, int64_t code_pitch, const RunBlock& runs,
                       const GradTable<Real>* tables, DType dtype, void* dx);
   void (*grad_table)(const GradLine& line, const CodeTable& table, GradTable<Real>& map);
+
+  // The fused layer on one context of n values, n <= kShortContext, in each of kLanes channels,
+  // which lie side by side. A channel without a finite norm comes out as NaN.
+  void (*short_forward)(const Real* x, int32_t n, const ShortRule& rule,
+                        const ShortAffine<Real>& affine, ShortNorm<Real>& norm, Real* z, Real* y);
+  // grad_affine: [lanes][4].
+  void (*short_backward)(const Real* x, const Real* dy, int32_t n, const ShortRule& rule,
+                         const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
+                         ShortRoom<Real>& room, double* grad_affine, Real* dx);
 };
 
 // min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b]))); heavier bins than the limit

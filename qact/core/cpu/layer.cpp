@@ -21,9 +21,6 @@ namespace {
 
 using namespace cpu;
 
-// Up to this many values, counting all ranks beats sorting.
-constexpr int64_t kCountRanks = 256;
-
 template <class Real>
 class Forward {
  public:
@@ -129,11 +126,7 @@ class Forward {
     };
     map_values(affine(channel.norm.z), channel.context.values);
     channel.code.resize(n + kLanes<Real>);
-    if (n <= kCountRanks) {
-      count_ranks(channel, n);
-    } else {
-      sort_ranks(channel, n);
-    }
+    sort_ranks(channel, n);
     map_values(
         affine({summaries_[g].mean, std::copysign(channel.norm.inverse, channel.norm.weight), 0}),
         z_);
@@ -151,22 +144,6 @@ class Forward {
       const int32_t level = channel.code[i];
       channel.code[i] += cell_[i];
       channel.counts.add(channel.code[i], level, 1, sign * static_cast<double>(z_[i]));
-    }
-  }
-
-  void count_ranks(Channel& channel, int64_t n) {
-    const std::vector<Real>& z = channel.context.values;
-    int32_t* rank = channel.code.data();
-    kernels_.ranks(z.data(), static_cast<int32_t>(n), rank);
-    int64_t negatives = 0;
-    for (const Real v : z) negatives += v < 0;
-    channel.context.negatives = negatives;
-    const LevelRule rule(quantile_, negatives, n - negatives);
-    for (int64_t i = 0; i < n; ++i) {
-      const bool positive = QACT_MUTANT("ranks_zero_is_negative") ? z[i] > 0 : z[i] >= 0;
-      const int64_t own = positive ? rank[i] - negatives + (z[i] >= quantile_.bound)
-                                   : rank[i] + (z[i] >= -quantile_.bound);
-      rank[i] = rule.level(positive, own);
     }
   }
 

@@ -121,20 +121,5 @@ void apply(const Real* x, const ChannelRuns& runs, const Affine<Real>& map,
   });
 }
 
-template <class Real>
-void ranks(const Real* z, int32_t n, int32_t* rank) {
-  using V = Vec<Real>;
-  using I = IntVec<Real>;
-  constexpr int kN = kLanes<Real>;
-  for (int32_t i = 0; i < n; i += kN) {
-    const int some = n - i < kN ? n - i : kN;
-    const V own = load_some<V>(z + i, some, (Real)0);
-    I count{};
-    for (int32_t j = QACT_MUTANT("ranks_first"); j < n; ++j)
-      count = count - less_equal<Real>(all<V>(z[j]), own);
-    store_some(rank + i, count, some);
-  }
-}
-
 }  // namespace
 }  // namespace qact::core::cpu

@@ -9,6 +9,8 @@
 
 #include "qact/core/context.h"
 #include "qact/core/contexts.h"
+#include "qact/core/cpu/channels.h"
+#include "qact/core/cpu/short_layer.h"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
@@ -118,22 +120,59 @@ class Tracked {
   std::mutex mutex_;
 };
 
+// Whether contexts that are not kept are ranked by short_layer.h.
+bool are_short(const Quantile& quantile, const ContextSet& contexts, int64_t spatial, bool kept) {
+  return !kept && cpu::is_short_context(quantile, contexts.images * spatial);
+}
+
 // `tracked`: where statistics and contexts are added up, if anywhere.
 void forward_each(const LayerForward& call, const ContextSet& contexts, Tracked* tracked,
                   const Execution& execution) {
   const bool kept = Kept(call.scope, call.shape, call.x.dtype, contexts).any;
+  const bool shorts = are_short(call.quantile, contexts, call.shape.spatial, kept);
   const bool tracks = tracked && call.context;
-  for_each_context(contexts, execution, [&] {
-    return [&, scratch = Scratch(contexts, call.shape.spatial, !kept, false, tracks)](
-               int64_t i, const Execution& on) mutable {
-      LayerForward own = part(call, contexts, i);
-      if (!kept) own.code = scratch.code.data();
-      own.stats = scratch.stats.data();
-      own.context = tracks ? scratch.context.data() : nullptr;
-      cpu::layer_forward_whole(own, on);
-      if (tracked) tracked->add(i, scratch);
-    };
+  cpu::with_real(call.x.dtype, [&]<class Real>(Real) {
+    for_each_context(contexts, execution, [&] {
+      return [&, scratch = Scratch(contexts, call.shape.spatial, !kept && !shorts, false, tracks),
+              short_layer = cpu::ShortLayer<Real>(execution.simd)](int64_t i,
+                                                                   const Execution& on) mutable {
+        LayerForward own = part(call, contexts, i);
+        if (!kept) own.code = scratch.code.data();
+        own.stats = scratch.stats.data();
+        own.context = tracks ? scratch.context.data() : nullptr;
+        if (shorts) {
+          short_layer.forward(own);
+        } else {
+          cpu::layer_forward_whole(own, on);
+        }
+        if (tracked) tracked->add(i, scratch);
+      };
+    });
   });
+}
+
+// body(begin, end) over the channels of a lone short context; threads get enough of them each.
+template <class Body>
+void for_each_channels(const ContextSet& contexts, const Execution& execution, const Body& body) {
+  constexpr int64_t kChannels = 16;
+  const int64_t groups = (contexts.channels() + kChannels - 1) / kChannels;
+  execution.run(groups, 4, [&](int64_t begin, int64_t end) {
+    body(begin * kChannels, std::min(end * kChannels, contexts.channels()));
+  });
+}
+
+LayerForward channels_of(const LayerForward& call, int64_t begin, int64_t end) {
+  LayerForward out = call;
+  out.shape.channels = end - begin;
+  out.x = call.x.from(0, begin);
+  out.y = call.y.from(0, begin);
+  out.weight_in = call.weight_in.from(begin);
+  out.bias_in = call.bias_in.from(begin);
+  out.weight_out = call.weight_out.from(begin);
+  out.bias_out = call.bias_out.from(begin);
+  out.stats += begin * kLayerStats;
+  if (call.context) out.context += begin * kContextBins;
+  return out;
 }
 
 void forward_others(const LayerForward& call, const Execution& execution) {
@@ -145,6 +184,13 @@ void forward_others(const LayerForward& call, const Execution& execution) {
     return tracked.finish();
   }
   LayerForward whole = part(call, contexts, 0);
+  if (are_short(call.quantile, contexts, call.shape.spatial, whole.code != nullptr)) {
+    return cpu::with_real(call.x.dtype, [&]<class Real>(Real) {
+      for_each_channels(contexts, execution, [&](int64_t begin, int64_t end) {
+        cpu::ShortLayer<Real>(execution.simd).forward(channels_of(whole, begin, end));
+      });
+    });
+  }
   std::vector<uint8_t> code;
   if (!whole.code) {
     code.resize(contexts.channels() * whole.shape.context_size());
@@ -188,22 +234,29 @@ void backward_each(const LayerBackward& call, const ContextSet& contexts,
   const bool kept = Kept(call.scope, call.shape, call.grad_y.dtype, contexts).any;
   const int64_t row = 4 * contexts.channels();
   std::vector<double> affine(contexts.per_channel() * row);  // of every context
-  for_each_context(contexts, execution, [&] {
-    return [&, scratch = Scratch(contexts, call.shape.spatial, !kept, !kept, false)](
-               int64_t i, const Execution& on) mutable {
-      LayerBackward own = part(call, contexts, i);
-      own.grad_affine = affine.data() + i * row;
-      if (!kept) {
-        LayerForward forward = again(own);
-        forward.code = scratch.code.data();
-        forward.table = scratch.table.data();
-        forward.stats = scratch.stats.data();
-        cpu::layer_forward_whole(forward, on);
-        own.code = forward.code;
-        own.table = forward.table;
-      }
-      cpu::layer_backward_whole(own, on);
-    };
+  const bool shorts = are_short(call.quantile, contexts, call.shape.spatial, kept);
+  cpu::with_real(call.grad_y.dtype, [&]<class Real>(Real) {
+    for_each_context(contexts, execution, [&] {
+      return [&,
+              scratch =
+                  Scratch(contexts, call.shape.spatial, !kept && !shorts, !kept && !shorts, false),
+              short_layer = cpu::ShortLayer<Real>(execution.simd)](int64_t i,
+                                                                   const Execution& on) mutable {
+        LayerBackward own = part(call, contexts, i);
+        own.grad_affine = affine.data() + i * row;
+        if (shorts) return short_layer.backward(own);
+        if (!kept) {
+          LayerForward forward = again(own);
+          forward.code = scratch.code.data();
+          forward.table = scratch.table.data();
+          forward.stats = scratch.stats.data();
+          cpu::layer_forward_whole(forward, on);
+          own.code = forward.code;
+          own.table = forward.table;
+        }
+        cpu::layer_backward_whole(own, on);
+      };
+    });
   });
   // In the order of the images, however many threads there were.
   double* sums = call.grad_affine + 4 * contexts.first;

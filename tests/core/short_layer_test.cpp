@@ -1,0 +1,82 @@
+// Contexts that are ranked a vector of channels at a time, where that is hardest.
+#include "qact/core/cpu/short_layer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/core/activation_run.h"
+#include "tests/core/layer_run.h"
+
+namespace qact::core::testing {
+namespace {
+
+TEST(ShortLayer, IsForShortContextsThatAreRankedExactly) {
+  EXPECT_TRUE(cpu::is_short_context({}, 2));
+  EXPECT_TRUE(cpu::is_short_context({}, cpu::kShortContext));
+  EXPECT_FALSE(cpu::is_short_context({}, cpu::kShortContext + 1));
+  EXPECT_FALSE(cpu::is_short_context(with(Algorithm::binned), 16));
+}
+
+void expect_oracle(const Shape& shape, const Affines& affines, const Quantile& quantile,
+                   DType dtype) {
+  Tensor x = filled(shape, Distribution::normal, 161, dtype, Layout::contiguous);
+  Tensor grad_y = filled(shape, Distribution::normal, 162, dtype, Layout::contiguous);
+  const LayerRun run(x, grad_y, affines, quantile, threads(1));
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    reference::LayerParameters parameters = affines.of(c);
+    parameters.quantile.bound = quantile.bound;
+    const LayerCase given{x.get(c), grad_y.get(c), parameters, dtype, /*exact=*/true};
+    expect_levels(given, run.found(c));
+    expect_norms(given, run.found(c));
+    expect_gradient(given, run.found(c));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// A grid of the density that the kernels have no room for.
+TEST(ShortLayer, HasGradientsOfVeryWideContexts) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Affines affines(19);
+    affines.weight_in[3] = 40;
+    affines.weight_in[17] = -300;
+    expect_oracle({60, 19, 1}, affines, {}, dtype);
+  }
+}
+
+// Values beyond the bounds, and bounds within the grid.
+TEST(ShortLayer, CountsBoundsAmongItsValues) {
+  for (const double bound : {0.5, 2.0, 5.0}) {
+    Quantile quantile;
+    quantile.bound = bound;
+    expect_oracle({31, 5, 4}, Affines(5), quantile, DType::f32);
+  }
+}
+
+TEST(ShortLayer, AChannelThatIsNotFiniteLeavesItsNeighboursAlone) {
+  const Shape shape{10, 18, 3};
+  Tensor x = filled(shape, Distribution::normal, 163, DType::f32, Layout::contiguous);
+  Tensor grad_y = filled(shape, Distribution::normal, 164, DType::f32, Layout::contiguous);
+  const Affines affines(shape.channels);
+  const LayerRun clean(x, grad_y, affines, {}, threads(1));
+  for (const double odd : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    std::vector<double> values = x.get(4);
+    values[7] = odd;
+    Tensor spoilt = filled(shape, Distribution::normal, 163, DType::f32, Layout::contiguous);
+    spoilt.set(4, values);
+    const LayerRun run(spoilt, grad_y, affines, {}, threads(1));
+    for (int64_t c = 0; c < shape.channels; ++c) {
+      if (c == 4) {
+        for (const double y : run.y.get(c)) EXPECT_TRUE(std::isnan(y));
+        for (const double dx : run.grad_x.get(c)) EXPECT_TRUE(std::isnan(dx));
+      } else {
+        EXPECT_EQ(run.y.get(c), clean.y.get(c)) << c;
+        EXPECT_EQ(run.grad_x.get(c), clean.grad_x.get(c)) << c;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qact::core::testing
