@@ -51,6 +51,7 @@ std::vector<std::vector<double>> interleave(const std::vector<Step>& steps, int 
 double milliseconds_of(const std::function<void()>& work);
 
 void layer(const Settings& settings, Report& report);
+void scope(const Settings& settings, Report& report);
 void inference(const Settings& settings, Report& report);
 void layer_cuda(const Settings& settings, Report& report);
 void curve(const Settings& settings, Report& report);

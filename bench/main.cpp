@@ -20,6 +20,8 @@ struct Benchmark {
 
 const Benchmark kBenchmarks[] = {
     {"layer", "the fused layer next to BatchNorm2d + ReLU", qact::bench::layer},
+    {"scope", "the layer in scope image, all or half of it, next to InstanceNorm2d + ReLU",
+     qact::bench::scope},
     {"inference", "the layer in its running context next to BatchNorm2d + ReLU in eval()",
      qact::bench::inference},
 #ifdef QACT_USES_CUDA
