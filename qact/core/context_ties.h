@@ -1,11 +1,14 @@
 // Ties in a context: counted below their bin, as context.h explains.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "qact/core/context.h"
 #include "qact/core/mutant.h"
+#include "qact/core/sort.h"
 
 namespace qact::core {
 
@@ -22,6 +25,19 @@ void move_ties(std::span<const Real> ascending, const int64_t (&signs)[2], int64
     row[context_bin(static_cast<float>(z))] -= count * kContextUnit;
     row[context_tie_bin(static_cast<float>(z))] += count * kContextUnit;
   }
+}
+
+// The context of finite values, which are sorted. `scratch` as for sort_values.
+template <class Real>
+void count_context(std::vector<Real>& values, std::vector<uint8_t>& scratch, int64_t* row) {
+  sort_values(values.data(), static_cast<int64_t>(values.size()), scratch);
+  std::fill_n(row, kContextBins, int64_t{0});
+  int64_t signs[2] = {};
+  for (const Real z : values) {
+    row[context_bin(static_cast<float>(z))] += kContextUnit;
+    ++signs[z >= 0];
+  }
+  move_ties<Real>(values, signs, row);
 }
 
 }  // namespace qact::core

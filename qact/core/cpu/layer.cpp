@@ -14,7 +14,6 @@
 #include "qact/core/exact.h"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
-#include "qact/core/sort.h"
 
 namespace qact::core {
 namespace {
@@ -140,7 +139,7 @@ class Forward {
     cell_.resize(n + kLanes<Real>);
     kernels_.search(z_.data(), n, edges_.data(), cells.cells() - 1, cell_.data());
     const double sign = channel.norm.weight < 0 ? -1 : 1;
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = QACT_MUTANT("exact_first_cell"); i < n; ++i) {
       const int32_t level = channel.code[i];
       channel.code[i] += cell_[i];
       channel.counts.add(channel.code[i], level, 1, sign * static_cast<double>(z_[i]));
@@ -213,16 +212,12 @@ class Forward {
   void write_context(int64_t c, int64_t g) {
     int64_t* row = call_.context + c * kContextBins;
     if (channel_of(g).how == How::binned) return bins_of(g).write_context(tables_, row);
-    std::fill(row, row + kContextBins, 0);
-    if (channel_of(g).how == How::not_finite) return;
-    z_ = channel_of(g).context.values;
-    sort_values(z_.data(), static_cast<int64_t>(z_.size()), scratch_);
-    int64_t signs[2] = {};
-    for (const Real z : z_) {
-      row[context_bin(static_cast<float>(z))] += kContextUnit;
-      ++signs[z >= 0];
+    if (channel_of(g).how == How::exact) {
+      z_ = channel_of(g).context.values;
+    } else {
+      z_.clear();
     }
-    move_ties<Real>(z_, signs, row);
+    count_context(z_, scratch_, row);
   }
 
   uint8_t* code(int64_t group, int64_t g, int64_t tile) const {

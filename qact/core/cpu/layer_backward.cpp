@@ -7,6 +7,7 @@
 // A value's code tells its yhat, f and xhat. So the sums of dy over each code give every mean, and
 // dx is a linear function of dy, another one for each code.
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "qact/core/codes.h"

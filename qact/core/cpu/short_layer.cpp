@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "qact/core/context.h"
+#include "qact/core/context_ties.h"
 #include "qact/core/cpu/density_grid.h"
 #include "qact/core/mutant.h"
 
@@ -87,12 +87,11 @@ void ShortLayer<Real>::forward(const LayerForward& call) {
           norm_.mean_in[l], norm_.var_in[l], norm_.mean_out[l], norm_.var_out[l], 0, 0, 0, 0};
       if (call.stats) std::memcpy(call.stats + (first + l) * kLayerStats, &stats, sizeof(stats));
       if (!call.context) continue;
-      int64_t* row = call.context + (first + l) * kContextBins;
-      std::fill(row, row + kContextBins, 0);
-      if (!norm_.finite[l]) continue;
-      for (int64_t i = QACT_MUTANT("short_context_first"); i < n; ++i) {
-        row[context_bin(static_cast<float>(z_[i * kN + l]))] += kContextUnit;
+      context_.clear();
+      for (int64_t i = QACT_MUTANT("short_context_first"); i < n && norm_.finite[l]; ++i) {
+        context_.push_back(z_[i * kN + l]);
       }
+      count_context(context_, scratch_, call.context + (first + l) * kContextBins);
     }
   }
 }

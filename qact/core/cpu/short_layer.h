@@ -2,6 +2,9 @@
 // backward pass. A vector of channels is worked on at a time (short_kernels.h).
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/quantile.h"
@@ -38,6 +41,8 @@ class ShortLayer {
   ShortNorm<Real> norm_;
   AlignedVector<Real> strips_, x_, z_, y_, dy_;
   AlignedVector<ShortRoom<Real>> room_;
+  std::vector<Real> context_;
+  std::vector<uint8_t> scratch_;
 };
 
 }  // namespace qact::core::cpu
