@@ -11,10 +11,17 @@ namespace qact::data {
 
 using base::fail;
 
+int64_t largest_share(const LoaderOptions& options) {
+  return (options.batch_size + options.ranks - 1) / options.ranks;
+}
+
 Loader::Loader(Split split, LoaderOptions options, std::vector<BatchSlot> slots)
     : split_(std::move(split)), options_(std::move(options)), slots_(std::move(slots)) {
   if (options_.batch_size < 1) {
     fail("loader", "expected a batch of 1 or more, got ", options_.batch_size);
+  }
+  if (options_.rank < 0 || options_.rank >= options_.ranks) {
+    fail("loader", "expected a rank below ", options_.ranks, ", got ", options_.rank);
   }
   if (slots_.empty()) fail("loader", "expected a slot or more, got none");
   if (options_.even && options_.drop_last) {
@@ -115,8 +122,9 @@ const BatchSlot* Loader::next() {
 }
 
 void Loader::fill(int64_t batch, BatchSlot* slot) const {
-  const int64_t first = first_of(batch);
-  slot->count = first_of(batch + 1) - first;
+  slot->total = first_of(batch + 1) - first_of(batch);
+  const int64_t first = first_of(batch) + options_.rank * slot->total / options_.ranks;
+  slot->count = first_of(batch) + (options_.rank + 1) * slot->total / options_.ranks - first;
   const int64_t values = split_.size.values();
   for (int64_t i = 0; i < slot->count; ++i) {
     slot->labels[i] = split_.labels[order_[first + i]];

@@ -20,19 +20,26 @@ struct LoaderOptions {
   // As few batches as `batch_size` allows, whose sizes differ by at most one image: no batch is a
   // single image where batch_size is at least 3 and there are at least 2 images.
   bool even = false;
+  // The share of each batch that this loader makes: the images of rank 0 come first, and ranks
+  // differ by at most one image. Smaller batches than ranks leave some ranks without.
+  int rank = 0, ranks = 1;
   int workers = 0;  // 0: next() makes the batch
   uint64_t seed = 0;
   Augmentation augmentation = {};
   Moments normalisation = {};
 };
 
-// A buffer of the caller's (pinned, for a GPU) for `batch_size` images (NCHW) in each view of the
-// augmentation, all `count` of one view after those of the other, and for the labels.
+// A buffer of the caller's (pinned, for a GPU) for `largest_share` images (NCHW) in each view of
+// the augmentation, all `count` of one view after those of the other, and for the labels.
 struct BatchSlot {
   float* images = nullptr;
   int64_t* labels = nullptr;
-  int64_t count = 0;  // images in the batch
+  int64_t count = 0;  // images in the batch, or in this rank's share of it
+  int64_t total = 0;  // images in the batch
 };
+
+// The most images that a slot takes.
+int64_t largest_share(const LoaderOptions& options);
 
 class Loader {
  public:

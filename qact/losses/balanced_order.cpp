@@ -71,12 +71,13 @@ std::vector<int64_t> balanced_order(std::span<const int64_t> labels, int64_t cla
   Sampler classes(std::move(positions));
   const size_t batch = static_cast<size_t>(classes_per_batch * samples_per_class);
   const size_t batches = std::max<size_t>(1, labels.size() / batch);
-  std::vector<int64_t> order;
-  order.reserve(batches * batch);
+  std::vector<int64_t> order(batches * batch);
   for (size_t b = 0; b < batches; ++b) {
+    int64_t* next = order.data() + b * batch;
     for (const int64_t c : classes.draw(classes_per_batch, random)) {
       const auto drawn = samples[c].draw(samples_per_class, random);
-      order.insert(order.end(), drawn.begin(), drawn.end());
+      for (int64_t i = 0; i < samples_per_class; ++i) next[i * classes_per_batch] = drawn[i];
+      ++next;
     }
   }
   return order;

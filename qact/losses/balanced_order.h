@@ -11,7 +11,8 @@
 namespace qact::losses {
 
 // An order of sample indices. Cut into batches of classes_per_batch * samples_per_class, it gives
-// each batch that many distinct classes with that many distinct samples each. There are as many
+// each batch that many distinct classes with that many distinct samples each, one of each class in
+// turn, so that a contiguous share of a batch is balanced as well as it can be. There are as many
 // batches as the samples would fill, at least one. A sample may come again in another batch, and a
 // few may be missing. Labels may be any integers. Throws where there are too few classes, or too
 // few samples of a class.

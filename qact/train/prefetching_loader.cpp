@@ -17,8 +17,9 @@ std::vector<data::BatchSlot> PrefetchingLoader::slots(const data::Split& split,
   std::vector<data::BatchSlot> result;
   for (int i = 0; i < options.workers + 1; ++i) {
     const auto memory = torch::TensorOptions().pinned_memory(device_.is_cuda());
-    memory_.push_back(torch::empty({views_ * options.batch_size * split.size.values()}, memory));
-    memory_.push_back(torch::empty({options.batch_size}, memory.dtype(torch::kLong)));
+    const int64_t images = data::largest_share(options);
+    memory_.push_back(torch::empty({views_ * images * split.size.values()}, memory));
+    memory_.push_back(torch::empty({images}, memory.dtype(torch::kLong)));
     result.push_back({memory_[2 * i].data_ptr<float>(), memory_[2 * i + 1].data_ptr<int64_t>()});
   }
   return result;
@@ -38,8 +39,10 @@ std::optional<Batch> PrefetchingLoader::next() {
       torch::kFloat);
   const auto labels = torch::from_blob(batch->labels, {batch->count}, torch::kLong);
   const std::vector<torch::Tensor> views = images.to(device_, /*non_blocking=*/true).unbind(0);
-  const Batch on_device{
-      views[0], labels.to(device_, /*non_blocking=*/true), {views.begin() + 1, views.end()}};
+  const Batch on_device{views[0],
+                        labels.to(device_, /*non_blocking=*/true),
+                        {views.begin() + 1, views.end()},
+                        batch->total};
   copied_.record();
   return on_device;
 }

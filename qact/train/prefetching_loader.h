@@ -16,6 +16,7 @@ struct Batch {
   torch::Tensor images, labels;  // (B, channels, height, width) float and (B) int64
   // The same images under AugMix, where LoaderOptions::augmentation has such views.
   std::vector<torch::Tensor> mixed_views;
+  int64_t total = 0;  // images of all ranks in the batch
 };
 
 class PrefetchingLoader {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "tests/data/test_files.h"
@@ -85,6 +86,37 @@ TEST(Loader, GivesTheSameBatchesForAnyNumberOfWorkers) {
         EXPECT_EQ(found.labels, expected.labels) << workers << " workers, " << slots << " slots";
         EXPECT_EQ(found.images, expected.images) << workers << " workers, " << slots << " slots";
       }
+    }
+  }
+}
+
+// The labels are the images' numbers. A batch of 4 leaves some of 5 ranks without images.
+TEST(Loader, SharesEachBatchOverRanks) {
+  std::vector<int64_t> numbers(23);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const Split split = make_split({2, 2, 1}, 23, pattern(23 * 4), numbers);
+  for (const bool even : {false, true}) {
+    for (int ranks = 1; ranks <= 5; ++ranks) {
+      LoaderOptions options;
+      options.batch_size = 4;
+      options.even = even;
+      const Epochs whole = run_epochs(split, options, 1, 1);
+      std::vector<Epochs> shares;
+      options.ranks = ranks;
+      for (options.rank = 0; options.rank < ranks; ++options.rank) {
+        shares.push_back(run_epochs(split, options, 1, 1));
+      }
+      std::vector<int64_t> together, taken(ranks, 0);
+      for (size_t batch = 0; batch < whole.counts.size(); ++batch) {
+        for (int rank = 0; rank < ranks; ++rank) {
+          const int64_t count = shares[rank].counts.at(batch);
+          EXPECT_LE(count, largest_share(options));
+          const auto first = shares[rank].labels.begin() + taken[rank];
+          together.insert(together.end(), first, first + count);
+          taken[rank] += count;
+        }
+      }
+      EXPECT_EQ(together, whole.labels) << ranks << " ranks";
     }
   }
 }
