@@ -38,7 +38,12 @@ void run_jobs(int64_t jobs, int threads, int64_t units, const Progress& progress
     std::unique_lock held(lock);
     while (!ended.wait_for(held, std::chrono::milliseconds(100), [&] { return running == 0; })) {
       const double fraction = static_cast<double>(work.done) / static_cast<double>(units);
-      if (progress && !progress(std::min(fraction, 1.0))) work.stopped = true;
+      try {
+        if (progress && !failure && !progress(std::min(fraction, 1.0))) work.stopped = true;
+      } catch (...) {
+        work.stopped = true;
+        failure = std::current_exception();
+      }
     }
   }
   workers.clear();  // joins

@@ -30,8 +30,8 @@ class Work {
 
 // Calls job(i, work) for i in [0, jobs) on `threads` threads (0: one per core). The jobs together
 // advance `work` by `units`. `progress` is called about ten times a second and at the end. The
-// first exception stops the other jobs and is rethrown here. Jobs that call torch run inside an
-// ops::SingleThreadGuard.
+// first exception, also one of `progress`, stops the other jobs and is rethrown here. Jobs that
+// call torch run inside an ops::SingleThreadGuard.
 void run_jobs(int64_t jobs, int threads, int64_t units, const Progress& progress,
               const std::function<void(int64_t, Work&)>& job);
 

@@ -1,5 +1,12 @@
 #include "qact/corrupt/manifest.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "qact/base/atomic_file.h"
@@ -11,6 +18,30 @@ namespace {
 
 constexpr const char* kName = "corrupted.json";
 
+// Locks a file that others replace, and makes an empty one where there is none.
+class ReplaceLock {
+ public:
+  explicit ReplaceLock(const std::filesystem::path& path) {
+    struct stat locked = {}, named = {};
+    do {
+      if (file_ >= 0) close(file_);
+      file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+      if (file_ < 0 || flock(file_, LOCK_EX) != 0 || fstat(file_, &locked) != 0) {
+        const std::string reason = std::strerror(errno);
+        if (file_ >= 0) close(file_);
+        base::fail("corrupt", "expected to lock ", path.string(), ", could not: ", reason);
+      }
+      // Another process may have replaced the file while this one waited for its lock.
+    } while (stat(path.c_str(), &named) != 0 || locked.st_ino != named.st_ino);
+  }
+  ~ReplaceLock() { close(file_); }
+  ReplaceLock(const ReplaceLock&) = delete;
+  ReplaceLock& operator=(const ReplaceLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
+
 }  // namespace
 
 Manifest::Manifest(const std::filesystem::path& folder) : folder_(folder) {
@@ -21,8 +52,12 @@ Manifest::Manifest(const std::filesystem::path& folder) : folder_(folder) {
                "earlier one: ",
                folder_.string());
   }
+  read();
+}
+
+void Manifest::read() {
   std::ifstream file(folder_ / kName);
-  if (!file) return;
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) return;
   entries_ = nlohmann::json::parse(file, nullptr, false);
   if (!entries_.is_object()) {
     base::fail("corrupt", "expected a manifest of finished files, got something else in ",
@@ -36,6 +71,8 @@ bool Manifest::has(const std::string& name, const nlohmann::json& made_with) con
 }
 
 void Manifest::add(const std::string& name, const nlohmann::json& made_with) {
+  const ReplaceLock lock(folder_ / kName);
+  read();
   entries_[name] = made_with;
   base::write_atomically(folder_ / kName, entries_.dump(1) + "\n");
 }

@@ -14,12 +14,15 @@ class Manifest {
   explicit Manifest(const std::filesystem::path& folder);
 
   bool has(const std::string& name, const nlohmann::json& made_with) const;
+  // Several processes may add to the manifest of one folder.
   void add(const std::string& name, const nlohmann::json& made_with);
 
   // Throws where a finished file was made from other images: the labels would not match.
   void check_images(const nlohmann::json& made_with) const;
 
  private:
+  void read();
+
   std::filesystem::path folder_;
   nlohmann::json entries_ = nlohmann::json::object();
 };

@@ -55,6 +55,7 @@ class Writer {
  private:
   // MNIST-C has the clean images as well.
   void write_identity() {
+    if (options_.shard != 0) return;
     fs::create_directories(options_.folder / "identity");
     write_labels("identity/" + images_.split + "_labels.npy", 1);
     base::AtomicFile file(options_.folder / "identity" / (images_.split + "_images.npy"));
@@ -93,6 +94,13 @@ class Writer {
                 {"seed", options_.seed}};
     if (name == "frost") out["frost"] = options_.frost ? options_.frost->name() : "procedural";
     return out;
+  }
+
+  // Whether this shard writes the next file; another's counts as done.
+  bool is_mine(const std::vector<int>& severities) {
+    if (next_++ % options_.shards == options_.shard) return true;
+    advance(images_.count() * static_cast<int64_t>(severities.size()));
+    return false;
   }
 
   // Whether the file is there already; it then counts as done.
@@ -145,7 +153,7 @@ class Writer {
 
   void write_array(const std::string& target, const std::string& name,
                    const std::vector<int>& severities) {
-    if (is_kept(target, name, severities)) return;
+    if (!is_mine(severities) || is_kept(target, name, severities)) return;
     base::AtomicFile file(options_.folder / target);
     file.write(as_text(array_header(static_cast<int64_t>(severities.size()))));
     for (const int severity : severities) {
@@ -159,7 +167,7 @@ class Writer {
 
   // The labels once for each severity, in bytes as CIFAR-C has them where they fit.
   void write_labels(const std::string& target, int times) {
-    if (images_.labels.empty()) return;
+    if (images_.labels.empty() || options_.shard != 0) return;
     const bool wide = options_.layout == Layout::mnist_c ||
                       *std::max_element(images_.labels.begin(), images_.labels.end()) > 255;
     std::string bytes(as_text(image::make_npy_header(
@@ -181,7 +189,7 @@ class Writer {
 
   // A folder of images is made under a temporary name and renamed when it is complete.
   void write_images(const std::string& target, const std::string& name, int severity) {
-    if (is_kept(target, name, {severity})) return;
+    if (!is_mine({severity}) || is_kept(target, name, {severity})) return;
     if (images_.labels.empty()) {
       base::fail("corrupt", "expected labels for folders of classes, got none with ", images_.name);
     }
@@ -238,6 +246,7 @@ class Writer {
   Manifest manifest_;
   Written written_;
   int64_t done_ = 0, total_ = 0;
+  int64_t next_ = 0;  // file, of all shards
 };
 
 void check(const CleanImages& images, const WriteOptions& options) {

@@ -39,6 +39,9 @@ struct WriteOptions {
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t seed = 0;
   int threads = 0;
+  // Of the files, those with the numbers shard, shard + shards, ...: processes with different
+  // shards write one set together.
+  int shard = 0, shards = 1;
   std::shared_ptr<const FrostTextures> frost;  // null: procedural ones
 };
 
