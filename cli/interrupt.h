@@ -8,6 +8,11 @@ namespace qact::cli {
 // file before it is done; what does has an InterruptGuard.
 void end_on_signals();
 
+// For one rank of several, which may wait in vain for another one that the signal ended. While an
+// InterruptGuard lives, the program ends 5 seconds after the signal at the latest: files are
+// written whole or not at all. One rank is loud: it alone says that Ctrl-C ended the program.
+void end_soon_after_signals(bool loud);
+
 // Ctrl-C as a question that a long run asks itself, so that it can end tidily. While one lives,
 // the first SIGINT or SIGTERM only sets a flag; a second one ends the program at once.
 class InterruptGuard {
@@ -18,6 +23,8 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
   bool interrupted() const;
+  // No longer ends the program soon after the signal: it is about to save.
+  void take_time() const;
 };
 
 // The exit status of a run that failed: 1, or that of the signal which a guard was told of.

@@ -1,5 +1,6 @@
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <system_error>
@@ -10,6 +11,7 @@
 #include "cli/error_message.h"
 #include "cli/interrupt.h"
 #include "cli/validators.h"
+#include "cli/world.h"
 
 namespace {
 
@@ -17,13 +19,21 @@ constexpr int kWrongUse = 2;
 
 int wrong_use(const CLI::ParseError& error, const CLI::App& app) {
   const std::string option = qact::cli::unknown_option(app);
-  std::fprintf(stderr, "qact: %s\n`%s --help` says more\n",
+  if (!qact::cli::may_speak()) return kWrongUse;
+  std::fprintf(stderr, "qact: %s%s\n`%s --help` says more\n", qact::cli::rank_prefix().c_str(),
                option.empty() ? error.what() : option.c_str(),
                qact::cli::command_path(app).c_str());
   return kWrongUse;
 }
 
+// Commands whose work several ranks share; the others are done by the first one.
+bool is_shared(int argc, char** argv) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  return command == "train" || command == "eval" || command == "corrupt";
+}
+
 int parse_and_run(CLI::App& app, int argc, char** argv) {
+  if (!is_shared(argc, argv) && qact::cli::this_rank().rank > 0) return 0;
   const std::string unknown = qact::cli::unknown_command(app, {argv + 1, argv + argc});
   if (!unknown.empty()) {
     std::fputs(unknown.c_str(), stderr);
@@ -36,7 +46,10 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return wrong_use(error, app);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "qact: %s\n", qact::cli::message_of(error, app).c_str());
+    if (qact::cli::may_speak()) {
+      std::fprintf(stderr, "qact: %s%s\n", qact::cli::rank_prefix().c_str(),
+                   qact::cli::message_of(error, app).c_str());
+    }
     return qact::cli::failure_status();
   }
   return 0;
@@ -71,7 +84,12 @@ int main(int argc, char** argv) {
   qact::cli::setup_toy(app);
   qact::cli::setup_train(app);
   qact::cli::end_on_signals();
+  const qact::dist::Environment rank = qact::cli::this_rank();
+  if (rank.size > 1) qact::cli::end_soon_after_signals(rank.rank == 0);
   qact::cli::check_whole_numbers(app);
-  const int status = parse_and_run(app, argc, argv);
-  return output_arrived(app) || status != 0 ? status : 1;
+  int status = parse_and_run(app, argc, argv);
+  if (!output_arrived(app) && status == 0) status = 1;
+  // Without waiting for threads that wait for ranks which no longer answer.
+  if (rank.size > 1) std::_Exit(status);
+  return status;
 }

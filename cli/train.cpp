@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/validators.h"
+#include "cli/world.h"
 #include "qact/base/fail.h"
 
 namespace qact::cli {
@@ -101,34 +102,41 @@ class Throttle {
   std::chrono::steady_clock::time_point last_;
 };
 
-train::TrainResult train_with_progress(const TrainCommand& train, const train::RunFolder& folder) {
+train::TrainResult train_with_progress(const TrainCommand& train, const train::RunFolder& folder,
+                                       const dist::World& world) {
   const InterruptGuard guard;
   ProgressBar bar("train");
   Throttle throttle;
   train::TrainEvents events;
+  events.stopping = [&] { guard.take_time(); };
   events.step = [&](const train::TrainStatus& status) {
-    if (throttle.ready()) {
+    if (world.is_first() && throttle.ready()) {
       bar.show(status.share,
                ", " + std::to_string(std::lround(status.images_per_second)) + " images/s");
     }
     return !guard.interrupted();
   };
-  events.epoch = [&](const results::Row& row) {
-    bar.clear();
-    print_epoch(row, train.config.epochs);
-  };
-  events.remark = [](const std::string& text) { std::fprintf(stderr, "qact: %s\n", text.c_str()); };
-  return train::train(train.config, folder, train.resume, events);
+  if (world.is_first()) {
+    events.epoch = [&](const results::Row& row) {
+      bar.clear();
+      print_epoch(row, train.config.epochs);
+    };
+    events.remark = [](const std::string& text) {
+      std::fprintf(stderr, "qact: %s\n", text.c_str());
+    };
+  }
+  return train::train(train.config, folder, train.resume, events, world);
 }
 
-void run_train_command(const TrainCommand& train) {
+void run_train_command(const TrainCommand& train, const dist::World& world) {
   const auto start = std::chrono::steady_clock::now();
   const train::RunFolder folder{train.output};
-  const train::TrainResult result = train_with_progress(train, folder);
+  const train::TrainResult result = train_with_progress(train, folder, world);
   if (result.interrupted) {
     throw std::runtime_error("interrupted after step " + std::to_string(result.steps) +
                              ", which is saved: the same command with --resume goes on");
   }
+  if (!world.is_first()) return;
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   std::printf("%s after %lld epochs in %s", result.stopped_early ? "stopped early" : "done",
               static_cast<long long>(result.epochs), duration(spent.count()).c_str());
@@ -150,6 +158,16 @@ void adopt_saved_config(TrainCommand& train, const train::RunFolder& folder) {
   });
 }
 
+// The command that torchrun starts again has begun the run before.
+void resume_after_restart(TrainCommand& train) {
+  const train::RunFolder folder{train.output};
+  if (train.resume || this_rank().restarts == 0 || !folder.exists()) return;
+  train.resume = true;
+  if (this_rank().rank > 0) return;
+  std::fprintf(stderr, "qact: torchrun has restarted all ranks: the run in %s goes on\n",
+               train.output.c_str());
+}
+
 }  // namespace
 
 void setup_train(CLI::App& app) {
@@ -166,10 +184,12 @@ void setup_train(CLI::App& app) {
   });
   command.callback([train] {
     read_toml(*train);
+    resume_after_restart(*train);
     if (train->resume) adopt_saved_config(*train, {train->output});
     check_dataset_name(train->config.data);
     check_use([&] { train::check(train->config); });
-    run_train_command(*train);
+    run_in_world(train->config.device,
+                 [&](const dist::World& world) { run_train_command(*train, world); });
   });
 }
 

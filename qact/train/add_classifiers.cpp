@@ -41,7 +41,7 @@ LabelledEmbeddings select(const LabelledEmbeddings& from, const std::vector<int6
 Classifiers fit(models::Network& network, const TrainConfig& config, TrainingData& data,
                 const ShouldContinue& should_continue) {
   const auto embed_subset = [&](Subset subset) {
-    return embed(network, data.evaluation_loader(subset), should_continue);
+    return embed(network, data.lone_evaluation_loader(subset), should_continue);
   };
   std::optional<LabelledEmbeddings> train = embed_subset(Subset::train), validation;
   if (!train) return {};

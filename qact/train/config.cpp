@@ -115,6 +115,7 @@ void check(const TrainConfig& c) {
   one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});
   one_of("amp", c.amp, {"none", "bf16"});
   one_of("cuda-graph", c.cuda_graph, {"auto", "off"});
+  one_of("context-scope", c.context_scope, {"auto", "world", "batch"});
   one_of("validation-mode", c.validation_mode, {"tracked", "batch"});
   one_of("recalibrate", c.recalibrate, {"on", "off"});
   one_of("fit-classifiers", c.fit_classifiers, {"auto", "on", "off"});
@@ -213,6 +214,8 @@ void check_same_run(const Json& before, const TrainConfig& config) {
   const Json now = run_identity(config);
   for (const auto& [name, value] : now.items()) {
     if (before.contains(name) && before[name] == value) continue;
+    // What auto stands for depends on the ranks; a run that is resumed keeps its scope.
+    if (name == "context-scope" && (value == "auto" || before.value(name, "") == "auto")) continue;
     refuse(name, "as the run began, " + (before.contains(name) ? before[name].dump() : "none"),
            value.dump());
   }

@@ -55,6 +55,7 @@ struct TrainConfig {
   std::string recalibrate = "on";
   std::string fit_classifiers = "auto";
   uint64_t seed = 0;
+  std::string context_scope = "auto";
   std::string device = "cpu";
   std::string amp = "none";
   bool channels_last = false;
@@ -129,7 +130,10 @@ void visit_fields(Config& c, Visit visit) {
         "Fit a quantile classifier and logistic regression to the embeddings at the end: on, off, "
         "or auto (up to 2^27 values)");
   visit("seed", c.seed, "Draws weights, the order of images, augmentations and what losses draw");
-  visit("device", c.device, "cpu, cuda or cuda:N");
+  visit("context-scope", c.context_scope,
+        "With several ranks, which values are ranked and normalised together: world (the batch of "
+        "all ranks), batch (the share of each rank) or auto");
+  visit("device", c.device, "cpu, cuda (under torchrun: the GPU of the local rank) or cuda:N");
   visit("amp", c.amp, "bf16: convolutions and matrix products in bfloat16; none: all in float32");
   visit("channels-last", c.channels_last, "Channels-last memory format, which GPUs prefer");
   visit("checkpoint-activations", c.checkpoint_activations,

@@ -35,7 +35,7 @@ bool recalibrate_models(const RunFolder& folder, const TrainConfig& config, Trai
       } else {
         model.network->to(torch::Device(config.device));
         if (config.channels_last) model.network->use_channels_last();
-        PrefetchingLoader& images = data.evaluation_loader(TrainingData::Subset::train);
+        PrefetchingLoader& images = data.lone_evaluation_loader(TrainingData::Subset::train);
         if (!recalibrate(*model.network, images, should_continue)) return false;
       }
       model.card.recalibrated = true;

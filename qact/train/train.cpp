@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "qact/train/context_scope.h"
 #include "qact/train/device.h"
 #include "qact/train/trainer.h"
 
@@ -55,24 +56,31 @@ class TorchSettingsGuard {
 }  // namespace
 
 TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
-                  const TrainEvents& events) {
+                  const TrainEvents& events, const dist::World& world) {
   check(config);
   config = resolved(config);
   check_device("train", config.device);
   if (resume) folder.expect_resumable();
+  if (resume && config.context_scope == "auto") {
+    config.context_scope = read_config(folder.config()).context_scope;
+  }
+  config.context_scope = resolved_context_scope(config.context_scope, world);
   const TorchSettingsGuard settings(config);
   config.threads = at::get_num_threads();
   std::optional<RunLock> lock;
-  if (std::filesystem::exists(folder.folder)) lock.emplace(folder);
-  folder.check_free(config, resume);
-  Trainer trainer(config, folder, events);
-  if (!lock) {
+  if (world.is_first()) {
+    if (std::filesystem::exists(folder.folder)) lock.emplace(folder);
+    folder.check_free(config, resume);
+  }
+  world.barrier();  // other ranks read what the first one has locked
+  Trainer trainer(config, folder, events, world);
+  if (world.is_first() && !lock) {
     lock.emplace(folder);
     folder.check_free(config, resume);  // another process may have written here meanwhile
   }
   resume ? trainer.restore() : trainer.begin();
   // Last: a folder with a configuration always has a state to resume from.
-  write_config(folder.config(), config);
+  if (world.is_first()) write_config(folder.config(), config);
   return trainer.run();
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "qact/dist/world.h"
 #include "qact/results/row.h"
 #include "qact/train/config.h"
 #include "qact/train/run_folder.h"
@@ -20,6 +21,8 @@ struct TrainStatus {
 struct TrainEvents {
   // After each step and each batch of the validation. False: save and stop.
   std::function<bool(const TrainStatus&)> step;
+  // Once all ranks know that one was told to stop, before they save.
+  std::function<void()> stopping;
   // After each epoch, with its row of train.jsonl.
   std::function<void(const results::Row&)> epoch;
   // A warning for the user about a run that is resumed.
@@ -39,7 +42,10 @@ struct TrainResult {
 // that was resumed ends with the weights of one that never stopped, bit for bit. Throws where the
 // run to resume has other options or other data. Throws std::runtime_error when the loss becomes
 // NaN or infinite, and names the step and the layer.
+//
+// All ranks of a world call it alike, and each computes its share of every batch. The first one
+// writes to the folder, which all of them see. A run may be resumed with another number of ranks.
 TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
-                  const TrainEvents& events = {});
+                  const TrainEvents& events = {}, const dist::World& world = {});
 
 }  // namespace qact::train

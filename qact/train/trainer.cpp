@@ -3,14 +3,17 @@
 #include <c10/core/StreamGuard.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "qact/base/fail.h"
+#include "qact/dist/process.h"
 #include "qact/losses/consistency.h"
 #include "qact/models/autocast.h"
 #include "qact/nn/quantile_activation.h"
 #include "qact/train/add_classifiers.h"
 #include "qact/train/async_scalar.h"
+#include "qact/train/context_scope.h"
 #include "qact/train/json_fields.h"
 #include "qact/train/not_finite.h"
 #include "qact/train/recalibrate.h"
@@ -56,20 +59,42 @@ double rounded(double value, double unit) { return std::round(value / unit) * un
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events)
+Trainer::Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events,
+                 const dist::World& world)
     : config_(config),
       folder_(folder),
       events_(events),
+      world_(world),
       loss_(make_loss(config)),
-      data_(config, loss_.balanced),
+      data_(config, loss_.balanced, world),
       steps_(data_.batches() / config.accumulate),
       network_(make_network(config, data_)),
       optimiser_(config, *network_),
       scheduler_(config, steps_),
-      early_stopping_(config) {}
+      early_stopping_(config) {
+  if (world.alone()) return;
+  check_same_on_all_ranks();
+  set_context_scope(*network_, config.context_scope, world);
+  gradients_.emplace(world, network_->parameters());
+}
+
+void Trainer::check_same_on_all_ranks() const {
+  dist::expect_same(world_, "the program", dist::program_identity());
+  Json options = run_identity(config_);
+  options["save-every"] = config_.save_every;  // to save is a step of all ranks
+  options["output"] = folder_.folder.string();
+  const std::vector<std::string> all = world_.gather_texts(options.dump());
+  const bool same = std::equal(all.begin() + 1, all.end(), all.begin());
+  for (const auto& [name, value] : options.items()) {
+    if (!same) dist::expect_same(world_, "--" + name, value.dump());
+  }
+  dist::expect_same(world_, "the digest of " + config_.data, data_.hash());
+}
 
 void Trainer::begin() {
-  save_training_state(folder_.state(), *network_, optimiser_, saved_progress());
+  if (world_.is_first()) {
+    save_training_state(folder_.state(), *network_, optimiser_, saved_progress());
+  }
 }
 
 void Trainer::restore() {
@@ -78,7 +103,12 @@ void Trainer::restore() {
   fields_from_json(saved, &progress_);
   scheduler_.load_state_dict(saved.at("scheduler"));
   early_stopping_.load_state_dict(saved.at("early_stopping"));
-  if (fs::exists(folder_.rows())) restore_rows();
+  if (world_.is_first() && fs::exists(folder_.rows())) restore_rows();
+  const auto ranks = saved.at("ranks").get<int>();
+  if (ranks != world_.size() && events_.remark) {
+    events_.remark("the run goes on with " + std::to_string(world_.size()) + " ranks instead of " +
+                   std::to_string(ranks) + ": sums have another order from now on");
+  }
 }
 
 void Trainer::restore_rows() {
@@ -100,6 +130,7 @@ Json Trainer::saved_progress() const {
   progress["scheduler"] = scheduler_.state_dict();
   progress["early_stopping"] = early_stopping_.state_dict();
   progress["config"] = run_identity(config_);
+  progress["ranks"] = world_.size();
   progress["data"] = {{"hash", data_.hash()},
                       {"images", data_.split().count()},
                       {"classes", data_.split().classes}};
@@ -128,9 +159,12 @@ void Trainer::check_saved(const Json& progress) const {
 // run that resumes from an older state writes the same files again.
 void Trainer::save() {
   check_finite_weights(*network_);
-  save_model(folder_.model(), *network_, card());
-  results::write_rows(folder_.rows(), rows_);
-  save_training_state(folder_.state(), *network_, optimiser_, saved_progress());
+  if (world_.is_first()) {
+    save_model(folder_.model(), *network_, card());
+    results::write_rows(folder_.rows(), rows_);
+    save_training_state(folder_.state(), *network_, optimiser_, saved_progress());
+  }
+  world_.barrier();  // no rank goes on before the state is durable
 }
 
 ModelCard Trainer::card() const {
@@ -150,7 +184,7 @@ ModelCard Trainer::card() const {
 bool Trainer::uses_cuda_graph() const {
   return config_.cuda_graph == "auto" && CudaGraph::available() &&
          torch::Device(config_.device).is_cuda() && config_.accumulate == 1 && config_.jsd == 0 &&
-         !config_.checkpoint_activations;
+         !config_.checkpoint_activations && (world_.alone() || config_.context_scope == "batch");
 }
 
 TrainResult Trainer::run() {
@@ -158,14 +192,16 @@ TrainResult Trainer::run() {
   if (uses_cuda_graph()) side_stream.emplace(GraphedNetwork::side_stream(config_.device));
   first_step_ = steps_done();
   TrainResult result;
+  dist::expect_same(world_, "how far the run is", fields_to_json(progress_).dump());
+  world_.broadcast(network_->parameters());
   while (!progress_.finished && !result.interrupted) {
     result.interrupted = !train_epoch() || !end_epoch();
+    if (result.interrupted && events_.stopping) events_.stopping();
     save();
   }
   if (progress_.finished) {
-    const auto should_continue = [&] { return report(); };
-    result.interrupted = !recalibrate_models(folder_, config_, data_, should_continue) ||
-                         !add_classifiers(folder_, config_, data_, should_continue);
+    // Networks of their own, with contexts that no other rank knows of: one rank does it.
+    result.interrupted = world_.any(world_.is_first() && !finish_models());
   }
   result.stopped_early = early_stopping_.should_stop();
   result.epochs = progress_.epoch;
@@ -175,16 +211,25 @@ TrainResult Trainer::run() {
   return result;
 }
 
+bool Trainer::finish_models() {
+  const auto should_continue = [&] { return report(); };
+  return recalibrate_models(folder_, config_, data_, should_continue) &&
+         add_classifiers(folder_, config_, data_, should_continue);
+}
+
 bool Trainer::train_epoch() {
   network_->train();
   images_ = 0;
   epoch_start_ = std::chrono::steady_clock::now();
   if (progress_.step < steps_) data_.start(progress_.epoch, progress_.step * config_.accumulate);
   while (progress_.step < steps_) {
-    progress_.loss_sum += take_step();
+    const double loss = take_step();
     progress_.step += 1;
     images_ += data_.batch_size() * config_.accumulate;
-    if (!report()) return false;
+    const double stops = report() ? 0 : 1;
+    const std::vector<double> sums = world_.sum({loss, stops});
+    progress_.loss_sum += sums[0];
+    if (sums[1] > 0) return false;
     if (config_.save_every > 0 && steps_done() % config_.save_every == 0) save();
   }
   return true;
@@ -202,15 +247,20 @@ double Trainer::take_step() {
     const models::NetworkOutput output =
         graphed_ ? graphed_->forward(batch.images) : forward(batch.images);
     const torch::Tensor loss = loss_of(batch, output, steps_done() * config_.accumulate + i);
+    const double weight =
+        static_cast<double>(batch.labels.size(0)) / static_cast<double>(batch.total);
     AsyncScalar loss_on_host(loss);
-    (loss / config_.accumulate).backward();
+    // A replayed graph calls no hooks: then all sums start at the end.
+    if (gradients_ && !graphed_ && i + 1 == config_.accumulate) gradients_->start();
+    (loss * (loss_.balanced ? 1 : weight) / config_.accumulate).backward();
     if (graphed_) graphed_->backward();
     // Read while the device is busy with the backward pass, so that it never waits for the host;
     // and before the step, so that the weights are still those that gave the loss.
     const double value = loss_on_host.get();
     if (!std::isfinite(value)) fail_not_finite(batch, value);
-    sum += value;
+    sum += value * weight;
   }
+  if (gradients_) gradients_->finish();
   optimiser_.step(scheduler_.lr(progress_.epoch, progress_.step));
   return sum / static_cast<double>(config_.accumulate);
 }
@@ -219,7 +269,7 @@ double Trainer::take_step() {
 torch::Tensor Trainer::loss_of(const Batch& batch, const models::NetworkOutput& output,
                                int64_t number) {
   base::Random random(config_.seed, base::Stream::loss, number);
-  const torch::Tensor loss = loss_.value({output.embedding, output.logits, batch.labels}, random);
+  const torch::Tensor loss = loss_.value(loss_input(output, batch.labels, loss_, world_), random);
   if (config_.jsd == 0) return loss;
   std::vector<torch::Tensor> logits = {output.logits};
   // A pass for each view, so that none is ranked or normalised among the images of another.
@@ -228,11 +278,17 @@ torch::Tensor Trainer::loss_of(const Batch& batch, const models::NetworkOutput& 
 }
 
 models::NetworkOutput Trainer::forward(const torch::Tensor& images) {
+  if (images.size(0) == 0 && config_.context_scope == "batch") {
+    return {images.new_empty({0, network_->features()}),
+            images.new_empty({0, network_->options().classes})};
+  }
   const models::Autocast autocast(images.device().type(), config_.amp == "bf16");
   return network_->forward(images);
 }
 
 void Trainer::fail_not_finite(const Batch& batch, double loss) {
+  // Other ranks take no part in these passes.
+  set_context_scope(*network_, "batch", world_);
   const std::string where = first_not_finite(*network_, [&] {
     forward(batch.images);
     for (const torch::Tensor& view : batch.mixed_views) forward(view);
@@ -265,9 +321,11 @@ bool Trainer::end_epoch() {
   bool best = false;
   if (data_.validation_images() > 0) {
     network_->eval();
+    // Where each rank has contexts of its own, the first one's are the network's.
+    world_.broadcast(network_->buffers());
     const std::optional<Validation> found =
         validate([&](const torch::Tensor& images) { return forward(images); }, loss_, config_,
-                 data_, [&] { return report(); });
+                 data_, world_, [&] { return !world_.any(!report()); });
     if (!found) return false;
     best = found->accuracy > p.best;
     row["val_loss"] = found->loss;
@@ -280,6 +338,7 @@ bool Trainer::end_epoch() {
     scheduler_.end_epoch(found->accuracy);
     early_stopping_.end_epoch(found->accuracy);
   }
+  if (!world_.alone()) row["ranks"] = world_.size();
   row["images_per_s"] = rounded(speed, 0.1);
   row["seconds"] = rounded(seconds_since(epoch_start_), 0.01);
   p.epoch += 1;
@@ -287,7 +346,7 @@ bool Trainer::end_epoch() {
   p.loss_sum = 0;
   p.finished = p.epoch == config_.epochs || early_stopping_.should_stop();
   rows_.push_back(row);
-  if (best) save_model(folder_.best(), *network_, card());
+  if (best && world_.is_first()) save_model(folder_.best(), *network_, card());
   if (events_.epoch) events_.epoch(row);
   return true;
 }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "qact/dist/gradient_buckets.h"
+#include "qact/dist/world.h"
 #include "qact/losses/loss.h"
 #include "qact/models/network.h"
 #include "qact/train/early_stopping.h"
@@ -22,7 +24,9 @@ namespace qact::train {
 
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events);
+  // All ranks of `world` train one network. The first one alone writes to the folder.
+  Trainer(const TrainConfig& config, const RunFolder& folder, const TrainEvents& events,
+          const dist::World& world);
 
   // Saves the first state of a new run, so that it can be resumed from now on.
   void begin();
@@ -31,15 +35,17 @@ class Trainer {
   TrainResult run();
 
  private:
-  // Each returns false once TrainEvents::step has returned false.
+  // Each returns false once TrainEvents::step has returned false, on any rank.
   bool train_epoch();
   bool end_epoch();
-  bool report();
+  bool finish_models();
+  bool report();  // on this rank
 
-  double take_step();
+  double take_step();  // the loss, to be summed over all ranks
   torch::Tensor loss_of(const Batch& batch, const models::NetworkOutput& output, int64_t number);
   bool uses_cuda_graph() const;
   models::NetworkOutput forward(const torch::Tensor& images);
+  void check_same_on_all_ranks() const;
   [[noreturn]] void fail_not_finite(const Batch& batch, double loss);
   nlohmann::ordered_json saved_progress() const;
   void check_saved(const nlohmann::ordered_json& progress) const;
@@ -52,11 +58,13 @@ class Trainer {
   const TrainConfig config_;
   const RunFolder folder_;
   const TrainEvents& events_;
+  const dist::World& world_;
   const losses::Loss loss_;
   TrainingData data_;
   const int64_t steps_;  // in an epoch
   const std::shared_ptr<models::Network> network_;
   Optimiser optimiser_;
+  std::optional<dist::GradientBuckets> gradients_;  // of several ranks
   LrScheduler scheduler_;
   EarlyStopping early_stopping_;
   std::optional<GraphedNetwork> graphed_;

@@ -42,9 +42,11 @@ SplitIndices random_split(int64_t count, double validation_share, uint64_t seed)
   return {{train, order.end()}, {order.begin(), train}};
 }
 
-TrainingData::TrainingData(const TrainConfig& config, bool balanced)
+TrainingData::TrainingData(const TrainConfig& config, bool balanced, const dist::World& world)
     : config_(config),
       balanced_(balanced),
+      rank_(world.rank()),
+      ranks_(world.size()),
       opened_(open(config)),
       split_(opened_.read({})),
       hash_(data::digest_of(split_)),
@@ -60,6 +62,7 @@ TrainingData::TrainingData(const TrainConfig& config, bool balanced)
     fail("train", "expected --batch-size of at least 2 samples of ", classes_in_batch(),
          " classes for the loss ", config.loss, ", got ", config.batch_size);
   }
+  check_ranks();
   if (images() < least) {
     fail("train", "expected at least ", least, " training images for one step, got ", images());
   }
@@ -68,10 +71,20 @@ TrainingData::TrainingData(const TrainConfig& config, bool balanced)
          config.validation, ", which is ", validation_images(), " of ", split_.count());
   }
   data::LoaderOptions options = loader_options();
+  options.rank = rank_;
+  options.ranks = ranks_;
   options.batch_size = batch_size_;
   options.drop_last = true;
   options.augmentation = augmentation(config);
   training_loader_.emplace(split_, options, torch::Device(config.device));
+}
+
+// A rank's share is a context, or a batch to normalise: one image would be none.
+void TrainingData::check_ranks() const {
+  const int64_t least = config_.context_scope == "world" ? 1 : 2;
+  if (ranks_ == 1 || batch_size_ >= least * ranks_) return;
+  fail("train", "expected a --batch-size of at least ", least * ranks_, ", ", least,
+       least == 1 ? " image" : " images", " for each of ", ranks_, " ranks, got ", batch_size_);
 }
 
 data::LoaderOptions TrainingData::loader_options() const {
@@ -117,12 +130,27 @@ const std::vector<int64_t>& TrainingData::indices(Subset subset) const {
 
 PrefetchingLoader& TrainingData::evaluation_loader(Subset subset) {
   data::LoaderOptions options = loader_options();
+  options.rank = rank_;
+  options.ranks = ranks_;
+  options.batch_size = config_.batch_size;
+  return start_evaluation(evaluation_loaders_, subset, options);
+}
+
+PrefetchingLoader& TrainingData::lone_evaluation_loader(Subset subset) {
+  data::LoaderOptions options = loader_options();
+  options.batch_size =
+      config_.context_scope == "world" ? config_.batch_size : config_.batch_size / ranks_;
+  return start_evaluation(lone_loaders_, subset, options);
+}
+
+PrefetchingLoader& TrainingData::start_evaluation(std::map<Subset, PrefetchingLoader>& loaders,
+                                                  Subset subset, const data::LoaderOptions& given) {
+  data::LoaderOptions options = given;
   // A batch may be a context: none should be much smaller than the others, or a single image.
   options.even = true;
-  options.batch_size = std::max<int64_t>(config_.batch_size, 3);
+  options.batch_size = std::max<int64_t>(given.batch_size, 3);
   const torch::Device device(config_.device);
-  PrefetchingLoader& loader =
-      evaluation_loaders_.try_emplace(subset, split_, options, device).first->second;
+  PrefetchingLoader& loader = loaders.try_emplace(subset, split_, options, device).first->second;
   loader.start(0, indices(subset), 0);
   return loader;
 }

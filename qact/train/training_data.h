@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "qact/data/dataset.h"
+#include "qact/dist/world.h"
 #include "qact/train/config.h"
 #include "qact/train/prefetching_loader.h"
 
@@ -22,8 +23,9 @@ SplitIndices random_split(int64_t count, double validation_share, uint64_t seed)
 
 class TrainingData {
  public:
-  // `balanced`: training batches are class-balanced (losses/balanced_order.h).
-  TrainingData(const TrainConfig& config, bool balanced);
+  // `balanced`: training batches are class-balanced (losses/balanced_order.h). Each rank of `world`
+  // makes its share of every batch.
+  TrainingData(const TrainConfig& config, bool balanced, const dist::World& world = {});
 
   const data::DatasetInfo& dataset() const { return opened_.info; }
   const data::Split& split() const { return split_; }
@@ -31,8 +33,8 @@ class TrainingData {
   // Training images.
   int64_t images() const { return static_cast<int64_t>(indices_.train.size()); }
   int64_t validation_images() const { return static_cast<int64_t>(indices_.validation.size()); }
-  int64_t batch_size() const { return batch_size_; }
-  int64_t batches() const;  // in an epoch
+  int64_t batch_size() const { return batch_size_; }  // of all ranks
+  int64_t batches() const;                            // in an epoch
 
   // Starts on the training batches of an epoch, from the batch `first` on. Their order depends on
   // the seed and the epoch alone.
@@ -42,22 +44,29 @@ class TrainingData {
   enum class Subset { train, validation };
   // Starts on a subset's images: each once, in a fixed order, without augmentation.
   PrefetchingLoader& evaluation_loader(Subset subset);
+  // All images for one rank alone, in batches of the size of its share, or of the whole batch where
+  // contexts span the ranks.
+  PrefetchingLoader& lone_evaluation_loader(Subset subset);
 
  private:
   const std::vector<int64_t>& indices(Subset subset) const;
   data::LoaderOptions loader_options() const;
+  void check_ranks() const;
+  PrefetchingLoader& start_evaluation(std::map<Subset, PrefetchingLoader>& loaders, Subset subset,
+                                      const data::LoaderOptions& options);
   int64_t classes_in_batch() const;
   std::vector<int64_t> order(int64_t epoch) const;
 
   const TrainConfig config_;
   const bool balanced_;
+  const int rank_, ranks_;
   const data::Dataset opened_;
   const data::Split split_;
   const std::string hash_;
   const SplitIndices indices_;
   const int64_t batch_size_;
   std::optional<PrefetchingLoader> training_loader_;
-  std::map<Subset, PrefetchingLoader> evaluation_loaders_;
+  std::map<Subset, PrefetchingLoader> evaluation_loaders_, lone_loaders_;
 };
 
 }  // namespace qact::train

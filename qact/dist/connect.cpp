@@ -1,0 +1,164 @@
+#include "qact/dist/connect.h"
+
+#define USE_C10D_GLOO
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "qact/base/fail.h"
+#include "qact/dist/dist.h"
+#include "qact/dist/nccl.h"
+#include "qact/dist/process.h"
+
+namespace qact::dist {
+namespace {
+
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+// A rank may work for hours while the others wait. That a rank has ended shows in its connections,
+// not in a timeout; and torchrun ends those that wait for a machine that is gone.
+constexpr std::chrono::hours kPatience(24);
+constexpr std::chrono::minutes kMeeting(5);
+
+bool serves_store(const Environment& e) { return e.rank == 0 && !e.agent_store; }
+
+// c10d prints what it throws, each time with the stack, unless torch's variable asks for a level.
+void silence_c10d() {
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = 2;  // errors
+}
+
+Store open_store(const Environment& e) {
+  c10d::TCPStoreOptions options;
+  options.port = e.master_port;
+  options.isServer = serves_store(e);
+  options.waitWorkers = false;
+  options.timeout = kMeeting;
+  try {
+    const auto store = c10::make_intrusive<c10d::TCPStore>(e.master_address, options);
+    return c10::make_intrusive<c10d::PrefixStore>("qact/" + std::to_string(e.restarts), store);
+  } catch (const std::exception& error) {
+    base::fail("dist", "expected rank ", e.rank, " of ", e.size, " to meet the others at ",
+               e.master_address, ":", e.master_port,
+               ", could not: ", c10::str(error.what()).substr(0, 200));
+  }
+}
+
+c10::intrusive_ptr<c10d::Backend> make_gloo(const Store& store, int rank, int size) {
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(
+      store, rank, size, c10d::ProcessGroupGloo::Options::create_default(kPatience));
+}
+
+// Gloo for CUDA tensors, too, where NCCL is missing or would refuse: it wants a GPU per process.
+c10::intrusive_ptr<c10d::ProcessGroup> make_group(const Store& store, const Environment& e,
+                                                  bool cuda) {
+  using Group = c10d::ProcessGroup;
+  const auto group = c10::make_intrusive<Group>(store, e.rank, e.size);
+  const auto gloo = make_gloo(store, e.rank, e.size);
+  group->setDefaultBackend(Group::BackendType::GLOO);
+  group->setBackend(c10::DeviceType::CPU, Group::BackendType::GLOO, gloo);
+  if (cuda) {
+    const bool own_gpu = e.local_size <= static_cast<int>(torch::cuda::device_count());
+    const auto nccl = own_gpu ? make_nccl(store, e.rank, e.size) : nullptr;
+    group->setBackend(c10::DeviceType::CUDA,
+                      nccl ? Group::BackendType::NCCL : Group::BackendType::GLOO,
+                      nccl ? nccl : gloo);
+  }
+  group->setGroupName(kWorld);
+  return group;
+}
+
+void use_local_gpu(const Environment& e) {
+  const auto count = static_cast<int>(torch::cuda::device_count());
+  if (count == 0) return;  // the device's own check says so
+  const c10::Device device(c10::DeviceType::CUDA,
+                           static_cast<c10::DeviceIndex>(e.local_rank % count));
+  c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->setDevice(device);
+}
+
+// What c10d, Gloo and NCCL say when the other side of a connection is gone.
+bool is_lost_connection(const std::exception& error) {
+  if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return true;
+  const std::string text = error.what();
+  for (const char* sign : {"gloo", "Connection closed by peer", "Connection reset", "NCCL"}) {
+    if (text.find(sign) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Connection::Connection(const Environment& environment) : environment_(environment) {
+  silence_c10d();
+  store_ = open_store(environment);
+}
+
+Connection::~Connection() {
+  if (!world_.alone()) c10d::unregister_process_group(kWorld);
+}
+
+const World& Connection::open(bool cuda) {
+  expect_all_ranks();
+  if (cuda) use_local_gpu(environment_);
+  const auto group = make_group(store_, environment_, cuda);
+  c10d::register_process_group(kWorld, group);
+  world_ = World(group);
+  processes_ = world_.gather_texts(this_process());
+  return world_;
+}
+
+// Gloo would wait for a rank that never comes as long as for one that works.
+void Connection::expect_all_ranks() const {
+  store_->set("rank/" + std::to_string(environment_.rank), std::vector<uint8_t>{1});
+  for (int rank = 0; rank < environment_.size; ++rank) {
+    const std::string key = "rank/" + std::to_string(rank);
+    try {
+      store_->wait({key}, kMeeting);
+    } catch (const std::exception&) {
+      base::fail("dist", "expected ", environment_.size, " ranks to meet at ",
+                 environment_.master_address, ":", environment_.master_port, " within ",
+                 kMeeting.count(), " minutes, got no rank ", rank);
+    }
+  }
+}
+
+Explanation Connection::explain(const std::exception& error) const {
+  try {
+    store_->setTimeout(std::chrono::seconds(5));
+    const bool later = store_->add("failed", 1) > 1;
+    // Others that failed alike ask, too, before the store ends with this rank.
+    if (serves_store(environment_)) std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (later) return {.silent = true};
+  } catch (const std::exception&) {
+    // The store went with rank 0: one rank of those that are left speaks for all.
+    if (environment_.rank > 1) return {.silent = true};
+  }
+  if (!is_lost_connection(error)) return {};
+  const std::string who = lost_rank();
+  const std::string said = error.what();
+  return {.text = "[dist] expected all " + std::to_string(environment_.size) +
+                  " ranks to go on, got the end of " +
+                  (who.empty() ? "one (" + said.substr(0, said.find('\n')) + ")"
+                               : who + ", killed or out of memory") +
+                  ": all ranks end"};
+}
+
+// A connection closes a moment before its process has ended.
+std::string Connection::lost_rank() const {
+  for (int tries = 0; tries < 20; ++tries) {
+    for (size_t rank = 0; rank < processes_.size(); ++rank) {
+      if (!has_ended(processes_[rank])) continue;
+      return "rank " + std::to_string(rank) + " (" + process_name(processes_[rank]) + ")";
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return "";
+}
+
+}  // namespace qact::dist
