@@ -2,6 +2,7 @@
 // published, or draws a contact sheet of one image.
 #include "qact/corrupt/corrupt.h"
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/validators.h"
+#include "cli/world.h"
 #include "qact/base/atomic_file.h"
 #include "qact/base/fail.h"
 #include "qact/corrupt/contact_sheet.h"
@@ -34,6 +36,7 @@ struct CorruptCommand {
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t data_seed = 0;
   int threads = 0;
+  std::string shard;
   int64_t limit = 0, image = 0;  // limit 0: all
 };
 
@@ -117,6 +120,23 @@ void draw_sheet(const CorruptCommand& command, const Input& input,
   std::printf("%s: %d x %d\n", command.sheet.c_str(), sheet.size.width, sheet.size.height);
 }
 
+struct Shard {
+  int index = 0, count = 1;
+};
+
+// Under torchrun, each rank is a shard.
+Shard chosen_shard(const std::string& text) {
+  if (text.empty()) return {expect_rank().rank, expect_rank().size};
+  Shard shard;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%d/%d%c", &shard.index, &shard.count, &rest) != 2 ||
+      shard.index < 0 || shard.count < 1 || shard.index >= shard.count) {
+    throw CLI::ValidationError("[corrupt] expected --shard I/N with 0 <= I < N, got '" + text +
+                               "'");
+  }
+  return shard;
+}
+
 void write_set(const CorruptCommand& command, const Input& input,
                std::shared_ptr<const corrupt::FrostTextures> frost) {
   corrupt::WriteOptions options;
@@ -126,6 +146,9 @@ void write_set(const CorruptCommand& command, const Input& input,
   options.severities = command.severities;
   options.seed = command.data_seed;
   options.threads = command.threads;
+  const Shard shard = chosen_shard(command.shard);
+  options.shard = shard.index;
+  options.shards = shard.count;
   options.frost = std::move(frost);
   const InterruptGuard guard;
   corrupt::Written written;
@@ -145,7 +168,7 @@ void write_set(const CorruptCommand& command, const Input& input,
 void run_corrupt(const CorruptCommand& command) {
   const Input input = read_input(command);
   const auto frost = eval::open_frost(command.frost, data::data_folder(command.data_dir));
-  if (!command.sheet.empty()) draw_sheet(command, input, frost);
+  if (!command.sheet.empty() && this_rank().rank == 0) draw_sheet(command, input, frost);
   if (!command.output.empty()) write_set(command, input, frost);
 }
 
@@ -162,6 +185,7 @@ void check(const CorruptCommand& command) {
   if (command.sheet.empty() && command.output.empty()) {
     throw CLI::ValidationError("[corrupt] expected --output DIR or --sheet FILE, got neither");
   }
+  chosen_shard(command.shard);
   check_use([&] { corrupt::select_corruptions(command.corruptions, {}); });
   const bool is_file = data::is_image_file(command.data) || is_array(command.data);
   if (!is_file) check_dataset_name(command.data);
@@ -198,6 +222,10 @@ void setup_corrupt(CLI::App& app) {
   command->add_option("--data-seed", options->data_seed, "Draws the corruptions");
   command->add_option("--threads", options->threads, "Images corrupted at a time; 0: one per core")
       ->check(thread_count());
+  command->add_option(
+      "--shard", options->shard,
+      "I/N, with I from 0 to N - 1: write every N-th file, from the I-th on, beside "
+      "the processes that write the others; default: all; under torchrun, the rank's");
   command->add_option("--sheet", options->sheet,
                       "Write a contact sheet, a PNG of one image under all corruptions");
   command->add_option("--image", options->image, "Index of the image on the contact sheet")

@@ -3,10 +3,12 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/inference_options.h"
@@ -14,6 +16,7 @@
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/validators.h"
+#include "cli/world.h"
 #include "qact/adapt/method.h"
 #include "qact/eval/evaluate.h"
 #include "qact/eval/frost.h"
@@ -133,25 +136,31 @@ void print_lines(const results::Rows& rows, const std::string& name) {
   }
 }
 
+int cores_per_rank() {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, cores / this_rank().local_size);
+}
+
 eval::EvaluateResult evaluate_run(const EvalCommand& eval, const std::string& name,
-                                  const InterruptGuard& guard) {
+                                  const InterruptGuard& guard, const dist::World& world) {
   eval::EvaluateOptions options = eval.options;
   options.command = [&](const eval::EvaluateOptions& all) { return full_command(all, name); };
+  if (options.threads == 0 && !world.alone()) options.threads = cores_per_rank();
   options.versions = {{"qact", QACT_VERSION}, {"torch", TORCH_VERSION}};
   ProgressBar bar("eval " + name);
   const bool terminal = isatty(STDERR_FILENO) != 0;
   eval::EvaluateEvents events;
   events.progress = [&](double share) {
-    bar.show(share);
+    if (world.is_first()) bar.show(share);
     return !guard.interrupted();
   };
   events.written = [&](const results::Rows& rows) {
     if (!terminal) print_lines(rows, name);
   };
-  return eval::evaluate({name}, options, events);
+  return eval::evaluate({name}, options, events, world);
 }
 
-void run_eval(const EvalCommand& eval) {
+void run_eval(const EvalCommand& eval, const dist::World& world) {
   const auto start = std::chrono::steady_clock::now();
   const InterruptGuard guard;
   std::vector<eval::EvaluateSummary> summaries;
@@ -160,17 +169,18 @@ void run_eval(const EvalCommand& eval) {
   // A mistyped name is better known now than after hours.
   for (const std::string& name : eval.runs) train::expect_in_run(train::RunFolder{name}.config());
   for (const std::string& name : eval.runs) {
-    const eval::EvaluateResult result = evaluate_run(eval, name, guard);
+    const eval::EvaluateResult result = evaluate_run(eval, name, guard, world);
+    if (result.interrupted) {
+      throw std::runtime_error("interrupted: " + std::to_string(result.made) +
+                               " rows are saved, and the same command goes on");
+    }
+    if (!world.is_first()) continue;
     if (!result.remark.empty()) {
       std::fprintf(stderr, "%s: %s\n", name.c_str(), result.remark.c_str());
     }
     if (result.stale > 0) {
       std::fprintf(stderr, "%s: removed %zu rows of weights that were replaced since\n",
                    name.c_str(), result.stale);
-    }
-    if (result.interrupted) {
-      throw std::runtime_error("interrupted: " + std::to_string(result.made) +
-                               " rows are saved, and the same command goes on");
     }
     made += result.made;
     kept += result.kept;
@@ -179,6 +189,7 @@ void run_eval(const EvalCommand& eval) {
       names.push_back(name);
     }
   }
+  if (!world.is_first()) return;
   if (eval.json) {
     auto list = results::Row::array();
     for (size_t i = 0; i < summaries.size(); ++i) {
@@ -263,8 +274,8 @@ void setup_eval(CLI::App& app) {
   command->callback([eval] {
     check_use([&] { eval::check(eval->options); });
     if (!eval->options.data.empty()) check_dataset_name(eval->options.data);
-    print_left_out(eval->options);
-    run_eval(*eval);
+    if (this_rank().rank == 0) print_left_out(eval->options);
+    run_in_world(eval->options.device, [&](const dist::World& world) { run_eval(*eval, world); });
   });
 }
 

@@ -1,6 +1,7 @@
 #include "qact/eval/evaluate.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "qact/eval/row_file.h"
 #include "qact/eval/row_maker.h"
 #include "qact/eval/scores.h"
+#include "qact/eval/shared_rows.h"
 #include "qact/ops/single_thread_guard.h"
 #include "qact/train/device.h"
 
@@ -58,6 +60,16 @@ EvaluateOptions resolved(EvaluateOptions o, const EvaluatedRun& run, const TestI
   return o;
 }
 
+std::string described(const std::vector<EvaluateJob>& jobs) {
+  std::string text = std::to_string(jobs.size()) + " jobs:";
+  for (const EvaluateJob& job : jobs) {
+    text += " " + job.stream + "/" + std::to_string(job.severity);
+    for (const std::string& corruption : job.corruptions) text += "/" + corruption;
+    for (const Predictor& p : job.predictors) text += "/" + p.mode + "+" + p.adapt;
+  }
+  return text;
+}
+
 int thread_count(int threads) {
   return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -65,34 +77,45 @@ int thread_count(int threads) {
 class Evaluator {
  public:
   Evaluator(const train::RunFolder& folder, const EvaluateOptions& options,
-            const EvaluateEvents& events, LoadedRun loaded)
+            const EvaluateEvents& events, LoadedRun loaded, const dist::World& world)
       : events_(events),
+        world_(world),
         run_(std::move(loaded.run)),
         images_(open_images(options, run_)),
         options_(resolved(options, run_, images_)),
         maker_(run_, options_, images_),
-        file_(folder.results()),
+        path_(folder.results()),
         models_(std::move(loaded.model), options.device, thread_count(options.threads)),
-        name_(data::folder_name(folder.folder)) {}
+        name_(data::folder_name(folder.folder)) {
+    if (world.is_first()) file_.emplace(path_);
+  }
 
   EvaluateResult run() {
     EvaluateResult result;
     result.remark = images_.remark();
-    result.stale = file_.remove_if([&](const Row& row) {
-      return text_of(row, "weights") == options_.weights && text_of(row, "model_hash") != run_.hash;
-    });
-    const size_t before = file_.rows().size();
-    result.kept = requested_rows().size();
-    file_.append({maker_.config(name_)});
+    size_t before = 0;
+    if (world_.is_first()) {
+      result.stale = file_->remove_if([&](const Row& row) {
+        return text_of(row, "weights") == options_.weights &&
+               text_of(row, "model_hash") != run_.hash;
+      });
+      before = file_->rows().size();
+      result.kept = requested_rows().size();
+      file_->append({maker_.config(name_)});
+    }
+    // All ranks find the same jobs: they read before the first one writes more.
+    world_.barrier();
+    if (!world_.is_first()) file_.emplace(path_, RowFile::Access::read);
     std::vector<EvaluateJob> jobs = missing_jobs();
     add_diagnostics(&jobs);
+    dist::expect_same(world_, "the rows to compute", described(jobs));
     try {
       run(jobs);
     } catch (const base::Interrupted&) {
       result.interrupted = true;
     }
     result.rows = requested_rows();
-    result.made = file_.rows().size() - before;
+    result.made = file_->rows().size() - before;
     return result;
   }
 
@@ -112,7 +135,7 @@ class Evaluator {
 
   bool has(const Cell& cell) const {
     const Rows rows = maker_.cell_rows(cell);
-    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return file_.has(row); });
+    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return file_->has(row); });
   }
 
   Diagnostics diagnostics_in(const std::string& mode) const {
@@ -122,7 +145,7 @@ class Evaluator {
   void add_diagnostics(std::vector<EvaluateJob>* jobs) const {
     if (!options_.diagnostics) return;
     for (const std::string& mode : options_.modes) {
-      if (file_.has(diagnostics_in(mode).tsne_row())) continue;
+      if (file_->has(diagnostics_in(mode).tsne_row())) continue;
       jobs->push_back({.predictors = {{mode}}, .diagnostics = true});
     }
   }
@@ -156,24 +179,42 @@ class Evaluator {
                                     : images_.count() * corruptions);
   }
 
+  // Job i is that of rank i mod the number of ranks. The rows of a job are written after each of
+  // its predictors, so that little is lost when it is interrupted.
   void run(const std::vector<EvaluateJob>& jobs) {
-    int64_t units = 0;
-    for (const EvaluateJob& job : jobs) units += work_of(job);
-    OrderedRows ordered(file_, events_.written);
+    std::vector<int64_t> mine, first_part;  // jobs of this rank; parts before each job
+    int64_t units = 0, parts = 0;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      first_part.push_back(parts);
+      parts += static_cast<int64_t>(jobs[i].predictors.size());
+      if (static_cast<int>(i % world_.size()) != world_.rank()) continue;
+      mine.push_back(static_cast<int64_t>(i));
+      units += work_of(jobs[i]);
+    }
+    OrderedRows ordered(*file_, events_.written);
+    SharedRows shared(world_, path_.string(), ordered, parts);
     const ops::SingleThreadGuard single_thread;
-    base::run_jobs(static_cast<int64_t>(jobs.size()), thread_count(options_.threads),
-                   std::max<int64_t>(units, 1), events_.progress, [&](int64_t i, base::Work& work) {
-                     ordered.finish(i, jobs[i].diagnostics
-                                           ? rows_of_diagnostics(jobs[i].predictors[0], work)
-                                           : rows_of(jobs[i], work));
+    base::run_jobs(static_cast<int64_t>(mine.size()), thread_count(options_.threads),
+                   std::max<int64_t>(units, 1), shared.collecting(events_.progress),
+                   [&](int64_t i, base::Work& work) {
+                     const EvaluateJob& job = jobs[mine[i]];
+                     int64_t part = first_part[mine[i]];
+                     const auto finish = [&](Rows rows) { shared.finish(part++, std::move(rows)); };
+                     if (job.diagnostics) {
+                       finish(rows_of_diagnostics(job.predictors[0], work));
+                     } else {
+                       evaluate(job, work, finish);
+                     }
                    });
+    shared.wait(events_.progress);
   }
 
-  Rows rows_of(const EvaluateJob& job, base::Work& work) {
-    Rows rows;
+  // Calls finish(rows) after each predictor.
+  void evaluate(const EvaluateJob& job, base::Work& work, const std::function<void(Rows)>& finish) {
     const ImageStream stream =
         open_stream(images_, job.stream, job.corruptions, job.severity, options_.data_seed);
     for (const Predictor& predictor : job.predictors) {
+      Rows rows;
       const InferenceOptions inference = inference_of(predictor);
       InferenceOutput output;
       {
@@ -183,8 +224,8 @@ class Evaluator {
       }
       const std::vector<Cell> cells = job.cells(predictor);
       for (size_t i = 0; i < cells.size(); ++i) add_rows(cells[i], stream, i, output, rows);
+      finish(std::move(rows));
     }
-    return rows;
   }
 
   Rows rows_of_diagnostics(const Predictor& predictor, base::Work& work) {
@@ -235,18 +276,20 @@ class Evaluator {
       }
     }
     Rows rows;
-    for (const Row& row : file_.rows()) {
+    for (const Row& row : file_->rows()) {
       if (wanted.contains(results::identity(row))) rows.push_back(row);
     }
     return rows;
   }
 
   const EvaluateEvents& events_;
+  const dist::World& world_;
   const EvaluatedRun run_;
   const TestImages images_;
   const EvaluateOptions options_;
   const RowMaker maker_;
-  RowFile file_;
+  const std::filesystem::path path_;
+  std::optional<RowFile> file_;
   ModelPool models_;
   const std::string name_;
 };
@@ -254,12 +297,12 @@ class Evaluator {
 }  // namespace
 
 EvaluateResult evaluate(const train::RunFolder& folder, const EvaluateOptions& options,
-                        const EvaluateEvents& events) {
+                        const EvaluateEvents& events, const dist::World& world) {
   check(options);
   train::check_device("eval", options.device);
   LoadedRun loaded = load_run(folder, options.weights, options.classifiers);
   for (const std::string& name : options.adapt) check_adaptation(loaded.model, name);
-  return Evaluator(folder, options, events, std::move(loaded)).run();
+  return Evaluator(folder, options, events, std::move(loaded), world).run();
 }
 
 }  // namespace qact::eval

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "qact/dist/world.h"
 #include "qact/eval/evaluate_options.h"
 #include "qact/results/row.h"
 #include "qact/train/run_folder.h"
@@ -29,7 +30,10 @@ struct EvaluateResult {
 
 // Rows that are there are not computed again. The order of rows does not depend on the number of
 // threads, so that an evaluation that was killed and repeated ends with the same file.
+//
+// All ranks of a world call it alike, and share the jobs. The first one writes the rows, the same
+// ones in the same order as one process, and it alone has them in its result.
 EvaluateResult evaluate(const train::RunFolder& folder, const EvaluateOptions& options,
-                        const EvaluateEvents& events = {});
+                        const EvaluateEvents& events = {}, const dist::World& world = {});
 
 }  // namespace qact::eval

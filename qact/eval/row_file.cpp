@@ -30,12 +30,14 @@ size_t complete_length(const std::string& text) {
 
 }  // namespace
 
-RowFile::RowFile(std::filesystem::path path) : path_(std::move(path)) {
-  open();
+RowFile::RowFile(std::filesystem::path path, Access access) : path_(std::move(path)) {
+  if (access == Access::write) open();
   read();
 }
 
-RowFile::~RowFile() { close(file_); }
+RowFile::~RowFile() {
+  if (file_ >= 0) close(file_);
+}
 
 void RowFile::open() {
   file_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -51,7 +53,7 @@ void RowFile::read() {
   std::ifstream file(path_, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
   const size_t complete = complete_length(text);
-  if (complete < text.size() && ftruncate(file_, static_cast<off_t>(complete)) != 0) {
+  if (file_ >= 0 && complete < text.size() && ftruncate(file_, static_cast<off_t>(complete)) != 0) {
     fail("cut the torn end of", path_);
   }
   text.resize(complete);

@@ -15,8 +15,10 @@ namespace qact::eval {
 
 class RowFile {
  public:
-  // Locks the file; throws where another process has. Cuts off an incomplete last line.
-  explicit RowFile(std::filesystem::path path);
+  enum class Access { write, read };
+  // To write, locks the file, throws where another process has, and cuts off an incomplete last
+  // line. To read takes what is there.
+  explicit RowFile(std::filesystem::path path, Access access = Access::write);
   ~RowFile();
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
