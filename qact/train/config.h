@@ -132,7 +132,7 @@ void visit_fields(Config& c, Visit visit) {
   visit("seed", c.seed, "Draws weights, the order of images, augmentations and what losses draw");
   visit("context-scope", c.context_scope,
         "With several ranks, which values are ranked and normalised together: world (the batch of "
-        "all ranks), batch (the share of each rank) or auto");
+        "all ranks), batch (the share of each rank) or auto (world)");
   visit("device", c.device, "cpu, cuda (under torchrun: the GPU of the local rank) or cuda:N");
   visit("amp", c.amp, "bf16: convolutions and matrix products in bfloat16; none: all in float32");
   visit("channels-last", c.channels_last, "Channels-last memory format, which GPUs prefer");

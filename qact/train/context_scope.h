@@ -10,7 +10,7 @@
 namespace qact::train {
 
 // What --context-scope auto stands for.
-std::string resolved_context_scope(const std::string& scope, const dist::World& world);
+std::string resolved_context_scope(const std::string& scope);
 
 // Joins the contexts and the batch statistics of all ranks (`world`), or keeps them apart
 // (`batch`). One rank alone has nothing to join.

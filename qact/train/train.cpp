@@ -64,7 +64,7 @@ TrainResult train(TrainConfig config, const RunFolder& folder, bool resume,
   if (resume && config.context_scope == "auto") {
     config.context_scope = read_config(folder.config()).context_scope;
   }
-  config.context_scope = resolved_context_scope(config.context_scope, world);
+  config.context_scope = resolved_context_scope(config.context_scope);
   const TorchSettingsGuard settings(config);
   config.threads = at::get_num_threads();
   std::optional<RunLock> lock;

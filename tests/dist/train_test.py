@@ -103,11 +103,26 @@ class TrainOnRanks(unittest.TestCase):
                     self.assertEqual(got["step"], expected["step"])
 
     def test_a_rank_may_have_no_images_to_validate(self):
-        options = [*self.quick, *self.apart, "--validation", "0.02", "--epochs", "1"]
+        for scope in (["batch", *self.apart], ["world", "--validation-mode", "batch"]):
+            options = [*self.quick, "--validation", "0.02", "--epochs", "1", "--context-scope",
+                       *scope]
+            self.assertEqual(self.train(1, f"one{scope[0]}", *options)[0], [0])
+            statuses, _, err = self.train(4, scope[0], *options)  # 3 images
+            self.assertEqual((statuses, err), ([0] * 4, ""))
+            self.assertAlmostEqual(self.rows(scope[0])[0]["val_loss"],
+                                   self.rows(f"one{scope[0]}")[0]["val_loss"], delta=0.02)
+
+    def test_contexts_span_the_ranks(self):
+        options = [*self.quick, "--activation", "qact", "--validation-mode", "batch"]
         self.assertEqual(self.train(1, "one", *options)[0], [0])
-        self.assertEqual(self.train(4, "four", *options)[0], [0] * 4)  # 3 images
-        self.assertAlmostEqual(self.rows("four")[0]["val_loss"], self.rows("one")[0]["val_loss"],
-                               delta=0.001)
+        for count in (2, 4):
+            name = f"on{count}"
+            statuses, _, err = self.train(count, name, *options)
+            self.assertEqual((statuses, err), ([0] * count, ""))
+            self.assertLess(distance(weights(self.folder / name), weights(self.folder / "one")),
+                            0.02)
+            self.assertAlmostEqual(self.rows(name)[-1]["loss"], self.rows("one")[-1]["loss"],
+                                   delta=0.02)
 
     def test_contexts_of_ranks_stay_apart(self):
         options = [*self.quick, "--activation", "qact", "--context-scope", "batch"]
@@ -150,7 +165,8 @@ class TrainOnRanks(unittest.TestCase):
         self.assertRegex(err, r"expected the digest of ./data to be the same on all ranks, got "
                               r"[0-9a-f]{16} on rank 0 and [0-9a-f]{16} on rank 1")
         for words, message in (
-                (["--batch-size", "3"], "a --batch-size of at least 4, 2 images for each of 2 ranks"),
+                (["--batch-size", "3", "--context-scope", "batch"],
+                 "a --batch-size of at least 4, 2 images for each of 2 ranks"),
                 (["--device", "cuda:0"], "expected --device cuda under torchrun")):
             statuses, _, err = self.train(2, "run", *self.quick, *words)
             self.assertNotIn(0, statuses)
