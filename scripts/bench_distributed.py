@@ -19,10 +19,11 @@ from ranks import run  # noqa: E402
 
 RANKS = (1, 2, 4)
 BATCH = 128
+APART = ["--context-scope", "batch"]
 
 
 def step_ms(program, folder, ranks, words):
-    command = [program, "train", "--output", folder, "--data", "mnist-small", "--batch-size",
+    command = [program, "train", "--output", folder, "--data", "mnist-small", "--model", "lenet", "--batch-size",
                str(BATCH), "--threads", "1", "--workers", "1", "--epochs", "2", "--validation", "0",
                "--recalibrate", "off", "--fit-classifiers", "off", "--lr", "0.01", *words]
     if ranks == 1:
@@ -41,15 +42,15 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    networks = {"lenet, ReLU": ["--model", "lenet", "--activation", "relu"],
-                "lenet, QAct, contexts per rank": ["--model", "lenet", "--activation", "qact"]}
+    networks = {"lenet, BatchNorm and ReLU per rank": ["--activation", "relu", *APART],
+                "lenet, QAct, contexts per rank": ["--activation", "qact", *APART],
+                "lenet, QAct, contexts of all ranks": ["--activation", "qact"]}
     times = {}
     for _ in range(options.repeats):
         for name, words in networks.items():
             for ranks in RANKS:
-                scope = [] if ranks == 1 else ["--context-scope", "batch"]
                 with tempfile.TemporaryDirectory() as scratch:
-                    time = step_ms(options.program, f"{scratch}/run", ranks, [*words, *scope])
+                    time = step_ms(options.program, f"{scratch}/run", ranks, words)
                 times[name, ranks] = min(time, times.get((name, ranks), time))
     rows = []
     print(f"A step of {BATCH} images, ms, on {os.cpu_count()} cores, one thread a rank\n")
