@@ -23,8 +23,8 @@ APART = ["--context-scope", "batch"]
 
 
 def step_ms(program, folder, ranks, words):
-    command = [program, "train", "--output", folder, "--data", "mnist-small", "--model", "lenet", "--batch-size",
-               str(BATCH), "--threads", "1", "--workers", "1", "--epochs", "2", "--validation", "0",
+    command = [program, "train", "--output", folder, "--data", "mnist-small", "--model", "lenet",
+               "--batch-size", str(BATCH), "--threads", "1", "--workers", "1", "--epochs", "2", "--validation", "0",
                "--recalibrate", "off", "--fit-classifiers", "off", "--lr", "0.01", *words]
     if ranks == 1:
         subprocess.run(command, check=True, capture_output=True,
