@@ -13,10 +13,11 @@ namespace qact::core::testing {
 namespace {
 
 TEST(ShortLayer, IsForShortContextsThatAreRankedExactly) {
-  EXPECT_TRUE(cpu::is_short_context({}, 2));
-  EXPECT_TRUE(cpu::is_short_context({}, cpu::kShortContext));
-  EXPECT_FALSE(cpu::is_short_context({}, cpu::kShortContext + 1));
-  EXPECT_FALSE(cpu::is_short_context(with(Algorithm::binned), 16));
+  EXPECT_TRUE(cpu::is_short_context({}, 2, DType::f32));
+  EXPECT_TRUE(cpu::is_short_context({}, cpu::kShortContext, DType::f32));
+  EXPECT_FALSE(cpu::is_short_context({}, cpu::kShortContext + 1, DType::bf16));
+  EXPECT_FALSE(cpu::is_short_context({}, 240, DType::f64));  // their codes are kept
+  EXPECT_FALSE(cpu::is_short_context(with(Algorithm::binned), 16, DType::f32));
 }
 
 void expect_oracle(const Shape& shape, const Affines& affines, const Quantile& quantile,

@@ -120,16 +120,12 @@ class Tracked {
   std::mutex mutex_;
 };
 
-// Whether contexts that are not kept are ranked by short_layer.h.
-bool are_short(const Quantile& quantile, const ContextSet& contexts, int64_t spatial, bool kept) {
-  return !kept && cpu::is_short_context(quantile, contexts.images * spatial);
-}
-
 // `tracked`: where statistics and contexts are added up, if anywhere.
 void forward_each(const LayerForward& call, const ContextSet& contexts, Tracked* tracked,
                   const Execution& execution) {
   const bool kept = Kept(call.scope, call.shape, call.x.dtype, contexts).any;
-  const bool shorts = are_short(call.quantile, contexts, call.shape.spatial, kept);
+  const bool shorts =
+      cpu::is_short_context(call.quantile, contexts.images * call.shape.spatial, call.x.dtype);
   const bool tracks = tracked && call.context;
   cpu::with_real(call.x.dtype, [&]<class Real>(Real) {
     for_each_context(contexts, execution, [&] {
@@ -184,7 +180,7 @@ void forward_others(const LayerForward& call, const Execution& execution) {
     return tracked.finish();
   }
   LayerForward whole = part(call, contexts, 0);
-  if (are_short(call.quantile, contexts, call.shape.spatial, whole.code != nullptr)) {
+  if (cpu::is_short_context(call.quantile, contexts.images * call.shape.spatial, call.x.dtype)) {
     return cpu::with_real(call.x.dtype, [&]<class Real>(Real) {
       for_each_channels(contexts, execution, [&](int64_t begin, int64_t end) {
         cpu::ShortLayer<Real>(execution.simd).forward(channels_of(whole, begin, end));
@@ -234,7 +230,8 @@ void backward_each(const LayerBackward& call, const ContextSet& contexts,
   const bool kept = Kept(call.scope, call.shape, call.grad_y.dtype, contexts).any;
   const int64_t row = 4 * contexts.channels();
   std::vector<double> affine(contexts.per_channel() * row);  // of every context
-  const bool shorts = are_short(call.quantile, contexts, call.shape.spatial, kept);
+  const bool shorts =
+      cpu::is_short_context(call.quantile, contexts.images * call.shape.spatial, call.grad_y.dtype);
   cpu::with_real(call.grad_y.dtype, [&]<class Real>(Real) {
     for_each_context(contexts, execution, [&] {
       return [&,

@@ -5,15 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "qact/core/codes.h"
 #include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core::cpu {
 
-// Whether contexts of n values are ranked so.
-inline bool is_short_context(const Quantile& quantile, int64_t n) {
-  return n <= kShortContext && quantile.exact_for(n);
+// Whether contexts of n values are ranked so: those whose codes are never kept (contexts.h).
+inline bool is_short_context(const Quantile& quantile, int64_t n, DType dtype) {
+  return n <= kShortContext && quantile.exact_for(n) &&
+         n * size_of(dtype) < static_cast<int64_t>(sizeof(CodeTable));
 }
 
 // For any number of calls that have one context per channel, all as long as the longest or shorter.

@@ -10,6 +10,7 @@
 #include "qact/core/codes.h"
 #include "qact/core/context.h"
 #include "qact/core/cpu/scope.h"
+#include "qact/core/cpu/short_layer.h"
 #include "qact/core/mutant.h"
 #include "qact/core/world.h"
 
@@ -41,6 +42,10 @@ class GatheredContexts {
   void rank(const LayerForward& call, int64_t images, int64_t before, const Execution& execution) {
     Ranked found(call, *this, images);
     layer_forward_whole(found.whole, execution);
+    // One process has the statistics of these from short_layer.h, where sums have another order.
+    if (is_short_context(call.quantile, n_, call.x.dtype)) {
+      ShortLayer<Real>(execution.simd).forward(found.whole);
+    }
     for (size_t i = 0; i < at_once_; ++i) {
       found.copy(call, static_cast<int64_t>(i), channels_[ranked_ + i], before);
       const auto* table =
