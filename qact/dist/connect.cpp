@@ -1,6 +1,5 @@
 #include "qact/dist/connect.h"
 
-#define USE_C10D_GLOO
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/torch.h>
 
@@ -9,11 +8,11 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "qact/base/fail.h"
 #include "qact/dist/dist.h"
+#include "qact/dist/gloo.h"
 #include "qact/dist/nccl.h"
 #include "qact/dist/process.h"
 
@@ -50,17 +49,12 @@ Store open_store(const Environment& e) {
   }
 }
 
-c10::intrusive_ptr<c10d::Backend> make_gloo(const Store& store, int rank, int size) {
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(
-      store, rank, size, c10d::ProcessGroupGloo::Options::create_default(kPatience));
-}
-
 // Gloo for CUDA tensors, too, where NCCL is missing or would refuse: it wants a GPU per process.
 c10::intrusive_ptr<c10d::ProcessGroup> make_group(const Store& store, const Environment& e,
                                                   bool cuda) {
   using Group = c10d::ProcessGroup;
   const auto group = c10::make_intrusive<Group>(store, e.rank, e.size);
-  const auto gloo = make_gloo(store, e.rank, e.size);
+  const auto gloo = make_gloo(store, e.rank, e.size, kPatience);
   group->setDefaultBackend(Group::BackendType::GLOO);
   group->setBackend(c10::DeviceType::CPU, Group::BackendType::GLOO, gloo);
   if (cuda) {

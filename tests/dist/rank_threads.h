@@ -1,16 +1,17 @@
 // Ranks as threads of one process, connected by Gloo.
 #pragma once
 
-#define USE_C10D_GLOO
 #include <torch/torch.h>
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
+#include "qact/dist/gloo.h"
 #include "qact/dist/world.h"
 
 namespace qact::dist {
@@ -19,12 +20,9 @@ inline World rank_of(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
   if (size == 1) return World();
   using Group = c10d::ProcessGroup;
   const auto group = c10::make_intrusive<Group>(store, rank, size);
-  const auto timeout = std::chrono::seconds(60);
   group->setDefaultBackend(Group::BackendType::GLOO);
-  group->setBackend(
-      c10::DeviceType::CPU, Group::BackendType::GLOO,
-      c10::make_intrusive<c10d::ProcessGroupGloo>(
-          store, rank, size, c10d::ProcessGroupGloo::Options::create_default(timeout)));
+  group->setBackend(c10::DeviceType::CPU, Group::BackendType::GLOO,
+                    make_gloo(store, rank, size, std::chrono::seconds(60)));
   return World(group);
 }
 
