@@ -158,6 +158,28 @@ TEST(CudaLayer, EqualsTheCpuOnTiesInLongChannelsOfOneLaunch) {
   }
 }
 
+// The values below each bin of the contexts, where three quarters are one: in every kind of launch.
+TEST(CudaLayer, CountsTiesAsTheCpu) {
+  torch::manual_seed(0);
+  for (const auto& shape : std::vector<std::vector<int64_t>>{
+           {20, 8, 3, 3}, {30, 8, 7, 7}, {40, 48, 16, 16}, {20, 24, 24, 24}, {2000, 8, 5, 5}}) {
+    const double n = static_cast<double>(shape[0] * shape[2] * shape[3]);
+    for (const double background : {-0.6, 0.0, 0.31}) {
+      const torch::Tensor values = torch::where(
+          torch::rand(shape) < 0.75, torch::full(shape, background), torch::randn(shape));
+      for (const char* algorithm : {"auto", "exact"}) {
+        for (int i : {0, 1}) {
+          const torch::Tensor x = layouts()[i].of(values), grad = torch::randn_like(x);
+          const LayerRun cpu(x, grad, algorithm), gpu(on_gpu(x), on_gpu(grad), algorithm);
+          const torch::Tensor ahead = gpu.context.cpu().cumsum(1) - cpu.context.cumsum(1);
+          EXPECT_LE(ahead.abs().max().item<double>() / 65536, 6 + n / 400)
+              << describe(x, layouts()[i]) << " " << algorithm << " " << background;
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaLayer, EqualsTheCpuOverDistributions) {
   for (const Distribution distribution : kDistributions) {
     for (const char* algorithm : {"exact", "binned"}) {

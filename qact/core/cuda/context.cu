@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "qact/core/context_rows.h"
+#include "qact/core/cuda/context_ties.cuh"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/passes.cuh"
 #include "qact/core/mutant.h"
@@ -11,7 +12,12 @@ namespace qact::core::cuda {
 namespace {
 
 constexpr int kBlock = 256;
+constexpr int kTieBlock = 1024;
 constexpr int kRows = 32;  // threads of a block with a channel each
+
+__device__ inline float scaled(float x, float scale, float shift) {
+  return __fadd_rn(__fmul_rn(x, scale), shift);
+}
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
@@ -25,7 +31,7 @@ __global__ void __launch_bounds__(kBlock)
   count[threadIdx.x] = 0;
   __syncthreads();
   for (uint32_t i = blockIdx.x * kBlock + threadIdx.x; i < x.n; i += gridDim.x * kBlock) {
-    const float z = __fadd_rn(__fmul_rn(x[i], a), b);
+    const float z = scaled(x[i], a, b);
     if (!isnan(z)) atomicAdd(&count[context_bin(z)], 1u);
   }
   __syncthreads();
@@ -33,6 +39,35 @@ __global__ void __launch_bounds__(kBlock)
     atomicAdd(&contexts[channel * kContextBins + threadIdx.x],
               static_cast<unsigned long long>(count[threadIdx.x]) * kContextUnit);
   }
+}
+
+template <class T>
+struct ScaledKeys {
+  Values<T> x;
+  float scale, shift;
+  uint32_t n;
+
+  __device__ uint32_t operator[](uint32_t i) const {
+    return context_key(scaled(x[i], scale, shift));
+  }
+};
+
+// A block has one channel, whose values are counted by their own bins.
+template <class T>
+__global__ void __launch_bounds__(kTieBlock)
+    build_ties(Values<T> x, int64_t channel_stride, ChannelVector scale, ChannelVector shift,
+               int64_t* contexts) {
+  static_assert(kTieBlock >= kContextBins);
+  __shared__ Room<RefineSpace<Short>> room;
+  const uint32_t channel = blockIdx.x;
+  x.data += channel * channel_stride;
+  const ScaledKeys<T> keys{x, static_cast<float>(scale.at(channel, 1.0)),
+                           static_cast<float>(shift.at(channel, 0.0)), x.n};
+  int64_t* own = contexts + int64_t{channel} * kContextBins + threadIdx.x;
+  const bool inside = threadIdx.x < kContextBins;
+  const uint32_t count = inside ? static_cast<uint32_t>(*own / kContextUnit) : 0;
+  const int64_t moved = move_ties(keys, count, room.value());
+  if (inside) *own = moved * kContextUnit;
 }
 
 __global__ void blend(const int64_t* a, int64_t a_units, const int64_t* b, int64_t b_units,
@@ -120,6 +155,9 @@ void context_build(const ContextBuild& call, const Stream& stream) {
     launch("context_build", build<T>, grid, kBlock, 0, handle, values_of<T>(call.shape, call.x),
            call.x.channel_stride, call.scale, call.shift,
            reinterpret_cast<unsigned long long*>(call.context));
+    launch("context_build", build_ties<T>, dim3(static_cast<unsigned>(call.shape.channels)),
+           kTieBlock, 0, handle, values_of<T>(call.shape, call.x), call.x.channel_stride,
+           call.scale, call.shift, call.context);
   });
 }
 

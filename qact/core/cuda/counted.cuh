@@ -126,7 +126,13 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   if (solve.context) {
     space.context[i] = 0;
     __syncthreads();
-    if (valid && plan.how != kNotFinite) atomicAdd(&space.context[context_bin(z)], 1u);
+    if (valid && plan.how != kNotFinite) {
+      int64_t equals = 0;
+      for (uint32_t j = 0; j < n; ++j) equals += space.z[j] == z;
+      const int64_t of_its_sign = positive ? plan.values - negatives : negatives;
+      const bool tie = context_is_tie(equals - QACT_MUTANT("cuda_counted_tie"), of_its_sign);
+      atomicAdd(&space.context[tie ? context_tie_bin(z) : context_bin(z)], 1u);
+    }
     __syncthreads();
     solve.context_of(channel)[i] = space.context[i] * kContextUnit;
   }

@@ -168,7 +168,7 @@ __device__ inline bool solve_quickly(const Team& team, const SolveCall& call,
   }
   copy_words(reinterpret_cast<const uint32_t*>(space.level), Space::kBins / 4,
              reinterpret_cast<uint32_t*>(out.level), threadIdx.x, Team::kThreads);
-  finish_quickly(team, call, plan, channel, space, stats);
+  finish_quickly(team, call, plan, channel, NoTies(), space, stats);
   return true;
 }
 

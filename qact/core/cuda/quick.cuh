@@ -128,37 +128,40 @@ __device__ inline void settle_quickly(const Team& team, const BinPlan<float>& bi
   }
 }
 
-// The kept context of a channel with bins, each bin's values spread evenly.
-template <class Team>
+// The context of a channel with bins: each bin's values spread evenly, but for its ties.
+template <class Team, class Ties>
 __device__ inline void write_binned_context(const Team& team, const BinPlan<float>& bins,
-                                            const uint32_t* before, int64_t* row) {
+                                            const uint32_t* before, const Ties& ties,
+                                            int64_t* row) {
   const float offset = static_cast<float>(-bins.z_first / bins.z_width);
   const float scale = static_cast<float>(1 / bins.z_width);
   const auto below = [&](int i) -> uint32_t {
     const float edge = context_edge(i);
     if (i == 0) return 0;
-    if (!(bins.z_width > 0)) return edge > bins.z_first ? before[bins.bins] : 0;
+    if (!(bins.z_width > 0)) {
+      return edge > bins.z_first ? before[bins.bins] - ties.before(bins.bins) : 0;
+    }
     const float t = fminf(fmaxf(__fadd_rn(__fmul_rn(edge, scale), offset), 0.0f),
                           static_cast<float>(bins.bins));
     const int bin = static_cast<int>(t);
-    const uint32_t count = bin < bins.bins ? before[bin + 1] - before[bin] : 0;
+    const uint32_t count = bin < bins.bins ? before[bin + 1] - before[bin] - ties.in(bin) : 0;
     const float part = __fmul_rn(static_cast<float>(count), t - bin);
-    return before[bin] + static_cast<uint32_t>(part + 0.5f);
+    return before[bin] - ties.before(bin) + static_cast<uint32_t>(part + 0.5f);
   };
   for (int i = team.thread; i < kContextBins; i += Team::kThreads) {
-    row[i] = (static_cast<int64_t>(below(i + 1)) - below(i)) * kContextUnit;
+    row[i] = (static_cast<int64_t>(below(i + 1)) - below(i) + ties.moved_to(i)) * kContextUnit;
   }
 }
 
 // Context and density of a channel that settle_quickly has settled. The team's first thread has
 // the stats so far, and writes them.
-template <class Team, class Space>
+template <class Team, class Space, class Ties>
 __device__ inline void finish_quickly(const Team& team, const SolveCall& call,
-                                      const ChannelPlan& plan, uint32_t channel, Space& space,
-                                      LayerStats& stats) {
+                                      const ChannelPlan& plan, uint32_t channel, const Ties& ties,
+                                      Space& space, LayerStats& stats) {
   using Count = decltype(space.totals.sum);
   if (call.context) {
-    write_binned_context(team, plan.bins, space.before, call.context_of(channel));
+    write_binned_context(team, plan.bins, space.before, ties, call.context_of(channel));
   }
   if (call.density) {
     const EvenCounts<Count> counts{space.before,    space.moment,      plan.bins.bins,

@@ -1,7 +1,8 @@
 // Exact levels without sorting. The values of a channel are counted by intervals of their
 // order keys; an interval in which the level changes is divided further, round after round,
 // until each change is pinned to one key: the threshold of its level. A whole channel is
-// ranked this way, or only the bins of a histogram that are too heavy to tell levels.
+// ranked this way, or only the bins of a histogram that are too heavy to tell levels. The ties of a
+// running context are found on the way.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "qact/core/cuda/block.cuh"
 #include "qact/core/cuda/plan.cuh"
 #include "qact/core/cuda/tensor.cuh"
+#include "qact/core/cuda/ties.cuh"
 #include "qact/core/levels.h"
 #include "qact/core/mutant.h"
 
@@ -20,7 +22,7 @@ struct Limits {
   static constexpr int kBins = kMostBins + 16;
   static constexpr int kLevels = kMostLevels;
   static constexpr int kRoots = 2 * (kLevels + 1) + 8;
-  static constexpr int kIntervals = kRoots + kLevels + 1;
+  static constexpr int kIntervals = kRoots + kLevels + 1 + kMostTies;
   static constexpr int kCells = kMostBins;                 // counted at a time, over all intervals
   static constexpr int kGridNodes = kMostBins / 4 + 16;    // of a density: 16 bins to a bandwidth
   static constexpr int kAhead = kMostBins > 2048 ? 8 : 1;  // loads that a thread waits for at once
@@ -39,9 +41,9 @@ struct Root {
   uint32_t lo, hi;  // keys
   uint32_t before;  // values of the channel below it
   uint32_t count;
-  int32_t bin;
+  int16_t bin;
   int16_t below;  // the level of the value before it; -1: its first value's is its base
-  int16_t base, last;
+  uint8_t base, last;
   bool positive, past_bound;
 };
 
@@ -58,18 +60,23 @@ struct RefineSpace {
   unsigned long long warp_sum[kWarp], warp_square[kWarp];
   uint32_t scan[kWarp + 1];
   uint32_t kept;
+  TieList<kMostTies> ties;
 
   __device__ bool is_mixed(uint32_t at) const { return mixed[at / 32] >> (at % 32) & 1; }
 };
 
 struct Ranking {
   const LevelRule& rule;
-  int64_t negatives;
+  int64_t negatives, positives;
+  bool ties;  // are wanted, too
 
   // The level of the last of `upto` values.
   __device__ int level(const Root& root, uint32_t upto) const {
     const int64_t own = static_cast<int64_t>(upto) - (root.positive ? negatives : 0);
     return rule.level(root.positive, own + root.past_bound);
+  }
+  __device__ bool is_tie(bool positive, uint32_t count) const {
+    return ties && context_is_tie(count, positive ? positives : negatives);
   }
 };
 
@@ -135,8 +142,8 @@ __device__ inline Keys<T> keep_heavy(const Values<T>& values, const BinMap<float
 
 // Counts the keys of each interval in cells of equal width, `each` to an interval. A cell in which
 // all are one key, as of values that tie, need not be divided further.
-template <class T, class Limit>
-__device__ inline void count_cells(const Keys<T>& keys, RefineSpace<Limit>& space, int now,
+template <class AllKeys, class Limit>
+__device__ inline void count_cells(const AllKeys& keys, RefineSpace<Limit>& space, int now,
                                    int count, int each) {
   for (int i = threadIdx.x; i < count * each; i += blockDim.x) {
     space.cell[i] = 0;
@@ -164,12 +171,14 @@ __device__ inline void count_cells(const Keys<T>& keys, RefineSpace<Limit>& spac
   __syncthreads();
 }
 
-// What one cell tells: nothing changes in it, or thresholds lie in it.
+// What one cell tells: nothing changes in it, or thresholds lie in it, or a tie may.
 struct Cell {
   uint32_t lo, hi, before, count;
   int root, from, to;  // the levels before it and at its end
+  bool tie;
 
   __device__ bool changes() const { return count > 0 && from != to; }
+  __device__ bool matters() const { return count > 0 && (tie || from != to); }
   __device__ bool single() const { return lo == hi; }
 };
 
@@ -193,6 +202,7 @@ __device__ inline Cell read_cell(const RefineSpace<Limit>& space, const Ranking&
   if (!space.is_mixed(index)) cell.lo = cell.hi = space.key[index];
   cell.from = cell.before > root.before ? ranking.level(root, cell.before) : root.below;
   cell.to = ranking.level(root, cell.before + cell.count);
+  cell.tie = ranking.is_tie(root.positive, cell.count);
   return cell;
 }
 
@@ -200,7 +210,7 @@ __device__ inline Cell read_cell(const RefineSpace<Limit>& space, const Ranking&
 template <class Limit>
 __device__ inline void settle(RefineSpace<Limit>& space, const Cell& cell, uint32_t end) {
   if (cell.from < 0) {  // the first value of a heavy bin
-    space.roots[cell.root].base = static_cast<int16_t>(cell.to);
+    space.roots[cell.root].base = static_cast<uint8_t>(cell.to);
     const unsigned long long count = end - cell.before;
     atomicAdd(&space.level_sum, count * cell.to);
     atomicAdd(&space.square_sum, count * cell.to * cell.to);
@@ -215,10 +225,10 @@ __device__ inline void settle(RefineSpace<Limit>& space, const Cell& cell, uint3
   }
 }
 
-// Finds the thresholds of all roots. whole_end: 0, or the number of values if the roots are
-// a whole channel, whose thresholds go on from root to root.
-template <class T, class Limit>
-__device__ inline void refine(const Keys<T>& keys, const Ranking& ranking,
+// Finds the thresholds of all roots, and ties. whole_end: 0, or the number of values if the roots
+// are a whole channel, whose thresholds go on from root to root.
+template <class AllKeys, class Limit>
+__device__ inline void refine(const AllKeys& keys, const Ranking& ranking,
                               RefineSpace<Limit>& space, int roots, uint32_t whole_end) {
   for (int r = threadIdx.x; r < roots; r += blockDim.x) {
     const Root& root = space.roots[r];
@@ -239,10 +249,13 @@ __device__ inline void refine(const Keys<T>& keys, const Ranking& ranking,
     uint32_t open = 0;
     for (int i = begin; i < end; ++i) {
       const Cell cell = read_cell(space, ranking, now, each, i, cells, total);
-      if (!cell.changes()) continue;
+      if (!cell.matters()) continue;
       if (cell.single()) {
         const Root& root = space.roots[cell.root];
-        settle(space, cell, whole_end ? whole_end : root.before + root.count);
+        if (cell.tie && !QACT_MUTANT("cuda_refine_ties")) {
+          space.ties.add({cell.count, cell.lo, root.bin, 0});
+        }
+        if (cell.changes()) settle(space, cell, whole_end ? whole_end : root.before + root.count);
       } else {
         ++open;
       }
@@ -251,7 +264,7 @@ __device__ inline void refine(const Keys<T>& keys, const Ranking& ranking,
     uint32_t at = scan_block(open, space.scan, next);
     for (int i = begin; i < end && open > 0; ++i) {
       const Cell cell = read_cell(space, ranking, now, each, i, cells, total);
-      if (!cell.changes() || cell.single()) continue;
+      if (!cell.matters() || cell.single()) continue;
       space.lo[now ^ 1][at] = cell.lo;
       space.hi[now ^ 1][at] = cell.hi;
       space.before[now ^ 1][at] = cell.before;

@@ -18,8 +18,9 @@ __device__ inline uint32_t first_key(const BinMap<float>& map, int bin, uint32_t
 // Levels at the middle of each bin's mass, as the CPU has them; heavy bins become roots.
 // Returns how many.
 template <class Space, class Map>
-__device__ inline int settle_bins(Space& space, const LevelRule& rule, const Quantile& quantile,
+__device__ inline int settle_bins(Space& space, const Ranking& ranking, const Quantile& quantile,
                                   Map& out) {
+  const LevelRule& rule = ranking.rule;
   const BinPlan<float>& plan = space.plan.bins;
   const int32_t negatives = static_cast<int32_t>(space.before[plan.split]);
   const bool descending = space.plan.norm.scale < 0;
@@ -104,12 +105,11 @@ __device__ inline int settle_bins(Space& space, const LevelRule& rule, const Qua
             : first_key(plan.map, b + 1, root.lo, order_key(high, descending), descending) - 1;
     root.before = before;
     root.count = count;
-    root.bin = b;
+    root.bin = static_cast<int16_t>(b);
     root.below = -1;
     root.positive = positive;
     root.past_bound = plan.centre(b) >= (positive ? quantile.bound : -quantile.bound);
-    const Ranking ranking{rule, negatives};
-    root.last = root.base = static_cast<int16_t>(ranking.level(root, before + count));
+    root.last = root.base = static_cast<uint8_t>(ranking.level(root, before + count));
     space.refine.roots[at++] = root;
     out.level[b] = 0;
     atomicOr(&out.heavy[b / 32], 1u << (b % 32));

@@ -99,7 +99,8 @@ __device__ inline void rank_group(const Share& share, const Team& team, const So
   });
   __syncthreads();
   const int own = team.index;
-  rank_heavy(team, space.plan[own], solve.quantile, quick[own], space.group.heavy[own]);
+  rank_heavy(team, space.plan[own], solve.quantile, solve.context != nullptr, quick[own],
+             space.group.heavy[own]);
   __syncthreads();
   if (team.thread == 0) {
     settle_norm(solve, own, space);
@@ -241,7 +242,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     (kBlocks > 1 ? space.group.counts : quick[own].before)[bin] = 0;
   }
   if (team.thread == 0) {  // what is read now is not waited for later
-    space.group.heavy[own].count = 0;
+    space.group.heavy[own].clear();
     space.in[own] = solve.norm_in.of(first + own);
     space.out[own] = solve.affine_out(first + own);
   }
@@ -265,7 +266,8 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     }
     write_group<kGroup>(share, call, first, map, space);
     if (rank == 0) {
-      finish_quickly(team, solve, space.plan[own], first + own, quick[own], space.stats[own]);
+      finish_quickly(team, solve, space.plan[own], first + own, space.group.heavy[own].ties,
+                     quick[own], space.stats[own]);
     }
     Blocks::sync();  // before a block ends, others need no more of it
   }

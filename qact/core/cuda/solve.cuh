@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "qact/core/context.h"
+#include "qact/core/cuda/context_ties.cuh"
 #include "qact/core/cuda/quick.cuh"
 #include "qact/core/cuda/settle.cuh"
 #include "qact/core/cuda/unbinned.cuh"
@@ -56,27 +57,59 @@ struct SolveSpace {
   ChannelPlan plan;
 };
 
-// The kept context: from the bins, or value by value.
+// The running context's counts: from the bins, or value by value.
+// The ties of a channel with bins: those that refine() found, or all that a single bin holds.
+template <class Refine>
+__device__ inline void place_ties(const ChannelPlan& plan, Refine& space) {
+  const bool descending = plan.norm.scale < 0;
+  if (threadIdx.x == 0 && plan.bins.bins == 1 && context_is_tie(plan.values, plan.values)) {
+    space.ties.add(
+        {static_cast<uint32_t>(plan.values), order_key(plan.summary.low, descending), 0, 0});
+  }
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < space.ties.count; i += blockDim.x) {
+    Tie& tie = space.ties.tie[i];
+    tie.to = tie_bin(plan.bins, key_value(tie.key, descending));
+  }
+  __syncthreads();
+}
+
+// The order keys of z.
+template <class T>
+struct NormKeys {
+  const Values<T>& values;
+  const Norm& norm;
+  uint32_t n;
+
+  __device__ float z(uint32_t i) const { return static_cast<float>(norm.z(values[i])); }
+  __device__ uint32_t operator[](uint32_t i) const { return context_key(z(i)); }
+};
+
 template <class Team, class Space, class T>
 __device__ inline void write_context(const Team& team, Space& space, const Values<T>& values,
                                      int64_t* row) {
   const ChannelPlan& plan = space.plan;
-  uint32_t* below = space.refine.cell;
+  uint32_t* count = space.refine.cell;
   __syncthreads();
   if (plan.how == kBinned && !plan.exact) {
-    return write_binned_context(team, plan.bins, space.before, row);
+    place_ties(plan, space.refine);
+    return write_binned_context(team, plan.bins, space.before, space.refine.ties, row);
   }
-  for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) below[i] = 0;
+  const NormKeys<T> keys{values, plan.norm, values.n};
+  for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) count[i] = 0;
   __syncthreads();
   if (plan.how != kNotFinite) {
     for_each_ahead<Space::Limits::kAhead>(
-        values.n, [&](uint32_t i) { return static_cast<float>(plan.norm.z(values[i])); },
+        values.n, [&](uint32_t i) { return keys.z(i); },
         [&](float z) {
-          if (!isnan(z)) atomicAdd(&below[context_bin(z)], 1u);
+          if (!isnan(z)) atomicAdd(&count[context_bin(z)], 1u);
         });
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < kContextBins; i += blockDim.x) row[i] = below[i] * kContextUnit;
+  static_assert(Team::kThreads >= kContextBins);
+  const uint32_t own = threadIdx.x < kContextBins ? count[threadIdx.x] : 0;
+  const int64_t moved = move_ties(keys, own, space.refine);
+  if (threadIdx.x < kContextBins) row[threadIdx.x] = moved * kContextUnit;
 }
 
 // The prefix sums of count times bin, given those of the counts.
@@ -106,7 +139,10 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
   const Quantile& quantile = call.quantile;
   const ChannelPlan& plan = space.plan;
   const bool descending = plan.norm.scale < 0;
-  if (threadIdx.x == 0) space.refine.level_sum = space.refine.square_sum = 0;
+  if (threadIdx.x == 0) {
+    space.refine.level_sum = space.refine.square_sum = 0;
+    space.refine.ties.count = 0;
+  }
   constexpr int kLevels = Space::Limits::kLevels;
   for (int k = threadIdx.x; k <= kLevels; k += blockDim.x) space.refine.threshold[k] = kNoKey;
   __syncthreads();
@@ -115,21 +151,24 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
   int roots = 0;
   if (plan.how == kBinned) {
     negatives = space.before[plan.bins.split];
-    const LevelRule rule(quantile, negatives, plan.values - negatives);
-    roots = settle_bins(space, rule, quantile, out);
+    const int64_t positives = plan.values - negatives;
+    const LevelRule rule(quantile, negatives, positives);
+    const Ranking ranking{rule, negatives, positives, call.context && !plan.exact};
+    roots = settle_bins(space, ranking, quantile, out);
     if (roots > 0) {
       Keys<T> keys(values, descending);
       if (plan.exact && call.keys) {
         keys = keep_heavy(values, plan.bins.map, out.heavy, descending,
                           call.keys + static_cast<int64_t>(channel) * values.n, space.refine);
       }
-      refine(keys, Ranking{rule, negatives}, space.refine, roots, 0);
+      refine(keys, ranking, space.refine, roots, 0);
     }
   } else if (plan.how == kExact) {
     const int sides = make_sides(space, values, quantile, negatives);
-    const LevelRule rule(quantile, negatives, plan.values - negatives);
-    refine(Keys<T>(values, descending), Ranking{rule, negatives}, space.refine, sides,
-           static_cast<uint32_t>(plan.values));
+    const int64_t positives = plan.values - negatives;
+    const LevelRule rule(quantile, negatives, positives);
+    refine(Keys<T>(values, descending), Ranking{rule, negatives, positives, false}, space.refine,
+           sides, static_cast<uint32_t>(plan.values));
   }
   __syncthreads();
   for (int k = threadIdx.x; k <= kLevels; k += blockDim.x) {
@@ -137,9 +176,9 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
   }
   for (int r = threadIdx.x; r < roots; r += blockDim.x) {
     const Root& root = space.refine.roots[r];
-    out.root_bin[r] = static_cast<int16_t>(root.bin);
-    out.root_base[r] = static_cast<uint8_t>(root.base);
-    out.root_last[r] = static_cast<uint8_t>(root.last);
+    out.root_bin[r] = root.bin;
+    out.root_base[r] = root.base;
+    out.root_last[r] = root.last;
   }
 
   LayerStats stats = norm_stats(call, plan, static_cast<double>(space.refine.level_sum),

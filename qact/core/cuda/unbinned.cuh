@@ -62,7 +62,7 @@ __device__ inline int make_sides(Space& space, const Values<T>& values, const Qu
     root.positive = side >= 2;
     root.past_bound = side % 2;
     before += count;
-    below = Ranking{rule, negatives}.level(root, before);
+    below = Ranking{rule, negatives, 0, false}.level(root, before);
     if (threadIdx.x == 0) refine.roots[roots] = root;
     ++roots;
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tests/core/cases.h"
 #include "tests/core/cuda/device_memory.h"
@@ -30,15 +31,42 @@ TEST(CudaContext, IsBuiltAsOnTheCpu) {
   for (const Layout layout : {Layout::contiguous, Layout::channels_last, Layout::sliced}) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       for (const Shape& shape : {Shape{3, 2, 7}, {70, 5, 81}}) {
-        Tensor x = filled(shape, Distribution::heavy_tailed, 401, dtype, layout);
-        std::vector<double> values = x.get(1);
-        values[2] = std::nan("");
-        x.set(1, values);
-        std::vector<double> scale(shape.channels, -1.5), shift(shape.channels, 0.25);
-        EXPECT_EQ(build(x, scale, shift, true), build(x, scale, shift, false));
+        for (const Distribution distribution :
+             {Distribution::heavy_tailed, Distribution::ties, Distribution::constant}) {
+          Tensor x = filled(shape, distribution, 401, dtype, layout);
+          std::vector<double> values = x.get(1);
+          values[2] = std::nan("");
+          x.set(1, values);
+          std::vector<double> scale(shape.channels, -1.5), shift(shape.channels, 0.25);
+          EXPECT_EQ(build(x, scale, shift, true), build(x, scale, shift, false));
+        }
       }
     }
   }
+}
+
+// As many as a tie has at least, and one less, of either sign; next to their neighbours, and to
+// infinities that tie.
+TEST(CudaContext, KnowsTheSameTiesAsTheCpu) {
+  const int64_t n = 6400, channels = 6;
+  Tensor x({n, channels, 1});
+  for (int64_t c = 0; c < channels; ++c) {
+    std::vector<double> values = draw(Distribution::normal, n, 420 + c);
+    for (int64_t i = 0; i < n; ++i) values[i] = std::abs(values[i]) * (i < n / 2 ? -1 : 1);
+    const auto tie = [&](int64_t from, int64_t count, double value) {
+      std::fill_n(values.begin() + from, count, value);
+    };
+    tie(0, 50 - c % 2, -0.3);
+    tie(n / 2, 49 + c % 2, 1.7);
+    tie(n / 2 + 100, 49, std::nextafter(1.7f, 2.0f));
+    if (c == 2) tie(100, 60, -std::numeric_limits<double>::infinity());
+    if (c == 3) tie(n - 900, 900, 0.0);
+    if (c == 4) tie(n / 2, n / 2, 0.0), tie(5, n / 2 - 10, -0.0);
+    if (c == 5) tie(0, n, 3.0);
+    x.set(c, values);
+  }
+  const std::vector<double> one(channels, 1), none(channels, 0);
+  EXPECT_EQ(build(x, one, none, true), build(x, one, none, false));
 }
 
 TEST(CudaContext, IsBlendedAndReadAsOnTheCpu) {

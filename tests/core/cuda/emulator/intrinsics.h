@@ -133,6 +133,8 @@ inline int __popc(uint32_t v) { return std::popcount(v); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __expf(float v) { return std::exp(v); }
 inline double rsqrt(double v) { return 1 / std::sqrt(v); }
