@@ -10,7 +10,7 @@
 // are extremes, counts and fixed-point sums, all exact.
 //   extremes  a channel's smallest and largest value, and the values of every rank. Up to
 //             kGatherLimit values in all, the contexts are gathered next and that is all
-//   moments   sums of x and x^2 in fixed point between the extremes (cpu/fixed_moments.h)
+//   moments   sums of x and x^2 in fixed point between the extremes (fixed_moments.h)
 //   bins      histograms over the bins planned from those
 //   search    only where bins are too heavy: their levels (cpu/level_search.h), as often as needed
 //   gather    only where channels cannot be binned: their contexts, which each rank then ranks

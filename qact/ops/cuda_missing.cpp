@@ -16,10 +16,11 @@ void missing(const c10::OperatorHandle& op, torch::jit::Stack*) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(qact, CUDA, m) {
-  for (const char* name : {"_quantile_activation_forward", "_quantile_activation_backward",
-                           "quantiles", "_quantile_layer_forward", "_quantile_layer_backward",
-                           "quantile_apply", "_quantile_apply_backward", "context_build",
-                           "context_blend", "context_quantiles", "_layer_track"}) {
+  for (const char* name :
+       {"_quantile_activation_forward", "_quantile_activation_backward", "quantiles",
+        "_quantile_layer_forward", "_quantile_layer_backward", "quantile_apply",
+        "_quantile_apply_backward", "context_build", "context_blend", "context_quantiles",
+        "_layer_track", "_quantile_layer_world_forward", "_quantile_layer_world_backward"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&missing>());
   }
 }

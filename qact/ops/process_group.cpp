@@ -45,9 +45,12 @@ core::Rank rank_in(const ProcessGroup& group) {
   return {group->getRank(), group->getSize()};
 }
 
-void all_reduce(const ProcessGroup& group, const core::Round& round) {
-  reduce(group, at::from_blob(round.data, {round.count}, at::dtype(type_of(round.kind))),
-         round.kind == core::Round::Kind::max_f64 ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM);
+void all_reduce(const ProcessGroup& group, const core::Round& round, at::Device device) {
+  const auto options = at::dtype(type_of(round.kind)).device(device);
+  reduce(
+      group,
+      at::for_blob(round.data, {round.count}).options(options).target_device(device).make_tensor(),
+      round.kind == core::Round::Kind::max_f64 ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM);
 }
 
 void all_reduce_sum(const ProcessGroup& group, const at::Tensor& tensor) {

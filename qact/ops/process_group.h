@@ -15,8 +15,8 @@ ProcessGroup process_group(const char* op, std::string_view name);
 
 core::Rank rank_in(const ProcessGroup& group);
 
-// In place, over all ranks.
-void all_reduce(const ProcessGroup& group, const core::Round& round);
+// In place, over all ranks; `device` is where the round lies.
+void all_reduce(const ProcessGroup& group, const core::Round& round, at::Device device = at::kCPU);
 void all_reduce_sum(const ProcessGroup& group, const at::Tensor& tensor);
 
 }  // namespace qact::ops

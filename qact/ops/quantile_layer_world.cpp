@@ -162,13 +162,6 @@ std::tuple<at::Tensor, at::Tensor> backward_meta(const at::Tensor& grad_y,
           at::empty_symint({4, grad_y.sym_size(1)}, grad_y.options().dtype(table_type(grad_y)))};
 }
 
-// Never in this process alone, in silence.
-void no_cuda(const c10::OperatorHandle&, torch::jit::Stack*) {
-  TORCH_CHECK(false, "[", kOp,
-              "] expected tensors on the CPU, got some on CUDA: contexts over several processes "
-              "have no CUDA kernels yet. Use the scope batch on each of them, or the CPU.");
-}
-
 }  // namespace
 
 core::Quantile check_world_layer(const at::Tensor& x, const LayerAffine& affine,
@@ -219,10 +212,7 @@ TORCH_LIBRARY_IMPL(qact, CPU, m) {
 }
 
 TORCH_LIBRARY_IMPL(qact, CUDA, m) {
-  for (const char* name : {"quantile_layer_world", "_quantile_layer_world_forward",
-                           "_quantile_layer_world_backward"}) {
-    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&no_cuda>());
-  }
+  m.impl("quantile_layer_world", world_layer_entry<layer_without_gradient>);
 }
 
 TORCH_LIBRARY_IMPL(qact, Meta, m) {

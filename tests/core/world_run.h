@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,25 @@ inline void reduce(const std::vector<Round>& rounds) {
   }
 }
 
+// Who computes.
+struct WorldBackend {
+  std::function<std::unique_ptr<WorldForward>(const LayerForward&, const Rank&)> forward;
+  std::function<void(const LayerBackward&, double* sums)> sums;
+  std::function<void(const LayerBackward&, int64_t values, const double* own, const double* all)>
+      write;
+};
+
+inline WorldBackend on_cpu(const Execution& execution) {
+  return {
+      [=](const LayerForward& call, const Rank& rank) {
+        return world_forward(call, rank, execution);
+      },
+      [=](const LayerBackward& call, double* sums) { world_backward_sums(call, sums, execution); },
+      [=](const LayerBackward& call, int64_t values, const double* own, const double* all) {
+        world_backward_write(call, static_cast<double>(values), own, all, execution);
+      }};
+}
+
 struct WorldRun {
   Tensor y, grad_x;  // of the whole batch
   std::vector<uint8_t> code, level;
@@ -50,7 +70,7 @@ struct WorldRun {
 
   // images: how many each rank has.
   WorldRun(Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile,
-           const std::vector<int64_t>& images, const Execution& execution,
+           const std::vector<int64_t>& images, const WorldBackend& backend,
            Layout layout = Layout::contiguous)
       : y(x.shape(), x.view().dtype, layout), grad_x(x.shape(), x.view().dtype, layout) {
     const Shape& shape = x.shape();
@@ -77,11 +97,11 @@ struct WorldRun {
       call.table = part.table.data();
       call.stats = part.stats.data();
       call.context = part.context.data();
-      part.forward = world_forward(
-          call, {static_cast<int64_t>(r), static_cast<int64_t>(images.size())}, execution);
+      part.forward =
+          backend.forward(call, {static_cast<int64_t>(r), static_cast<int64_t>(images.size())});
     }
     forward(parts);
-    backward(parts, grad_y, affines, quantile, execution);
+    backward(parts, grad_y, affines, quantile, backend);
     collect(parts, channels, shape);
   }
 
@@ -118,7 +138,7 @@ struct WorldRun {
   }
 
   void backward(std::vector<Part>& parts, Tensor& grad_y, const Affines& affines,
-                const Quantile& quantile, const Execution& execution) {
+                const Quantile& quantile, const WorldBackend& backend) {
     std::vector<LayerBackward> calls;
     std::vector<double> all;
     for (Part& part : parts) {
@@ -135,14 +155,14 @@ struct WorldRun {
       part.affine.resize(4 * part.shape.channels);
       call.grad_affine = part.affine.data();
       part.sums.resize(kWorldSums * part.shape.channels);
-      world_backward_sums(call, part.sums.data(), execution);
+      backend.sums(call, part.sums.data());
       all.resize(part.sums.size());
       for (size_t i = 0; i < all.size(); ++i) all[i] += part.sums[i];
       calls.push_back(call);
     }
-    const auto n = static_cast<double>(y.shape().context_size());
+    const int64_t n = y.shape().context_size();
     for (size_t r = 0; r < parts.size(); ++r) {
-      world_backward_write(calls[r], n, parts[r].sums.data(), all.data(), execution);
+      backend.write(calls[r], n, parts[r].sums.data(), all.data());
     }
   }
 

@@ -80,8 +80,10 @@ inline int64_t on_ranks(int size, const std::function<void(int, const std::strin
       const auto group = c10::make_intrusive<c10d::ProcessGroup>(
           c10::make_intrusive<c10d::HashStore>(), rank, size);
       group->setGroupName(name);
-      group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
-                        c10::make_intrusive<ThreadBackend>(rank, size, meeting));
+      const auto backend = c10::make_intrusive<ThreadBackend>(rank, size, meeting);
+      for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA}) {
+        group->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+      }
       c10d::register_process_group(name, group);
       try {
         body(rank, name);

@@ -45,6 +45,17 @@ class LevelSearch {
   void start(const TableKernels& tables, const Histogram<Real>& bins, const Quantile& quantile,
              Real low, Real high, bool ties);
 
+  // A part of a heavy bin.
+  struct Interval {
+    int32_t heavy;
+    uint64_t begin, end;    // keys of t
+    int64_t before, count;  // values of its bin below it, and in it
+    int32_t level = 0;      // once done
+    int32_t first = 0;      // of its counters, while it is open;
+    int32_t shift = 0;      // each counts 2^shift keys
+    int32_t parts() const { return static_cast<int32_t>(((end - begin - 1) >> shift) + 1); }
+  };
+
   // Rounds, as long as any interval is open: all ranks' counters, added up.
   bool open() const { return !open_.empty(); }
   int64_t counters() const { return counters_; }
@@ -61,6 +72,8 @@ class LevelSearch {
     int32_t begin = 0, end = 0;  // of its intervals
   };
   const std::vector<HeavyBin>& heavy() const { return heavy_; }
+  // Those that are open, or all of them once none is.
+  const std::vector<Interval>& intervals() const { return open() ? open_ : done_; }
   const std::vector<Tie>& ties() const { return ties_; }
   // the codes of all others are corrected: in the context's counts, xhat that of a bin,
   template <class Xhat>
@@ -82,16 +95,6 @@ class LevelSearch {
                const uint8_t* codes, uint8_t* code) const;
 
  private:
-  struct Interval {
-    int32_t heavy;
-    uint64_t begin, end;    // keys of t
-    int64_t before, count;  // values of its bin below it, and in it
-    int32_t level = 0;      // once done
-    int32_t first = 0;      // of its counters, while it is open;
-    int32_t shift = 0;      // each counts 2^shift keys
-    int32_t parts() const { return static_cast<int32_t>(((end - begin - 1) >> shift) + 1); }
-  };
-
   int level(const HeavyBin& heavy, uint64_t key, int64_t rank) const;
   void place(Interval interval);
   void number_counters();

@@ -19,6 +19,9 @@ class WorldCounts {
     words_.assign(packed_ ? (count + 1) / 2 : 0, 0);
   }
 
+  int64_t size() const { return static_cast<int64_t>(counts_.size()); }
+  bool packed() const { return packed_; }
+
   // This rank's own, to be filled in before pack(); all ranks', after unpack().
   int32_t* data() { return counts_.data(); }
   const int32_t* data() const { return counts_.data(); }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "qact/core/codes.h"
@@ -34,6 +35,8 @@ class GatheredContexts {
     return {sizeof(Real) == 4 ? Round::Kind::sum_i32 : Round::Kind::sum_i64, values_.data(),
             static_cast<int64_t>(values_.size())};
   }
+  // Those that are being gathered.
+  std::span<const int64_t> now() const { return std::span(channels_).subspan(ranked_, at_once_); }
   bool wants(int64_t c) const { return slot(c) < at_once_; }
   Real* values(int64_t c) { return values_.data() + slot(c) * n_; }
 

@@ -6,9 +6,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "qact/core/host_device.h"
 #include "qact/core/mutant.h"
 
-namespace qact::core::cpu {
+namespace qact::core {
 
 class FixedMoments {
  public:
@@ -16,7 +17,7 @@ class FixedMoments {
   static constexpr int kDigits = 4, kWords = 2 * kDigits;
 
   // high - low is finite.
-  FixedMoments(double low, double high) : low_(low) {
+  QACT_HD FixedMoments(double low, double high) : low_(low) {
     constexpr int kMost = 1000;  // of powers of two that double holds
     int above = 0;               // range < 2^above
     if (high > low) std::frexp(high - low, &above);
@@ -24,18 +25,30 @@ class FixedMoments {
     scale_ = std::ldexp(1.0, exponent_);
   }
 
+  // Of some values: what is added up over them.
+  struct Sums {
+    unsigned __int128 of = 0, squares = 0;
+
+    // Word i of kWords.
+    QACT_HD int64_t word(int i) const {
+      const unsigned __int128 sum = i < kDigits ? of : squares;
+      return static_cast<uint32_t>(sum >> (32 * (i % kDigits)));
+    }
+  };
+  QACT_HD void add(double x, Sums& sums) const {
+    const auto q = static_cast<uint64_t>(static_cast<int64_t>((x - low_) * scale_ + 0.5));
+    sums.of += q;
+    sums.squares += static_cast<unsigned __int128>(q) * q;
+  }
+
   // Adds n values to the words.
   template <class Real>
   void add(const Real* x, int64_t n, int64_t* words) const {
-    Wide sum = 0, square = 0;
+    Sums sums;
     for (int64_t i = QACT_MUTANT("fixed_moments_first"); i < n; ++i) {
-      const double t = (static_cast<double>(x[i]) - low_) * scale_;
-      const auto q = static_cast<uint64_t>(static_cast<int64_t>(t + 0.5));
-      sum += q;
-      square += static_cast<Wide>(q) * q;
+      add(static_cast<double>(x[i]), sums);
     }
-    add_digits(sum, words);
-    add_digits(square, words + kDigits);
+    for (int i = 0; i < kWords; ++i) words[i] += sums.word(i);
   }
 
   struct Result {
@@ -57,9 +70,6 @@ class FixedMoments {
   using Wide = unsigned __int128;
   static constexpr int kBits = 48;  // 2^30 squares stay below 2^127
 
-  static void add_digits(Wide value, int64_t* words) {
-    for (int i = 0; i < kDigits; ++i, value >>= 32) words[i] += static_cast<uint32_t>(value);
-  }
   static Wide number(const int64_t* words) {
     Wide out = 0;
     for (int i = 0; i < kDigits; ++i) out += static_cast<Wide>(words[i]) << (32 * i);
@@ -70,4 +80,4 @@ class FixedMoments {
   int exponent_;
 };
 
-}  // namespace qact::core::cpu
+}  // namespace qact::core

@@ -1,0 +1,122 @@
+// Contexts over several ranks on the GPU: the CPU's codes, tables, statistics and contexts, to the
+// last bit, for one rank, and for ranks as threads that share the GPU.
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <gtest/gtest.h>
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "qact/dist/nccl.h"
+#include "qact/ops/quantile_layer_world_impl.h"
+#include "tests/cuda/cases.h"
+#include "tests/nn/thread_group.h"
+
+namespace qact::tests {
+namespace {
+
+using core::testing::Distribution;
+
+struct WorldRun {
+  torch::Tensor y, code, table, stats, context, grad_x, affine;
+
+  WorldRun(const torch::Tensor& x, const torch::Tensor& grad, const char* algorithm,
+           const std::string& group = "") {
+    const auto vector = [&](double first, double step) {
+      return (first + step * torch::arange(x.size(1)).remainder(7))
+          .to(torch::kFloat)
+          .to(x.device());
+    };
+    const ops::LayerAffine affines{vector(1.25, -0.5), vector(-0.3, 0.2), vector(0.75, 0.5),
+                                   vector(0.1, -0.4)};
+    const ops::LayerOptions options{.quantile = {.algorithm = algorithm}, .track = true};
+    const auto [result, kept] = ops::world_layer_forward(x, affines, options, true, group);
+    y = result.y, stats = result.stats, context = result.context;
+    code = kept.code, table = kept.table;
+    std::tie(grad_x, affine) = ops::world_layer_backward(grad, kept, affines, options, group);
+  }
+};
+
+void expect_cpus(const WorldRun& gpu, const WorldRun& cpu, const std::string& what) {
+  const auto equal = [&](const torch::Tensor& a, const torch::Tensor& b, const char* name) {
+    EXPECT_EQ(differing(a, b, 0), 0) << what << ", " << name;
+  };
+  equal(gpu.code, cpu.code, "code");
+  EXPECT_TRUE(torch::equal(gpu.table.cpu(), cpu.table)) << what << ", table";
+  equal(gpu.stats, cpu.stats, "stats");
+  equal(gpu.context, cpu.context, "context");
+  equal(gpu.y, cpu.y, "y");
+  EXPECT_LE(relative_error(gpu.grad_x, cpu.grad_x), gpu.y.element_size() == 2 ? 4e-3 : 1e-4)
+      << what;
+  EXPECT_LE(relative_error(gpu.affine, cpu.affine), 1e-5) << what;
+}
+
+TEST(CudaWorld, EqualsTheCpu) {
+  for (const torch::ScalarType type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    for (const auto format : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+      for (const auto& shape :
+           {std::vector<int64_t>{6, 3, 1, 5}, {10, 40, 17, 9}, {70, 5, 32, 33}}) {
+        for (const Distribution distribution : core::testing::kDistributions) {
+          const torch::Tensor x = drawn(shape, distribution).to(type).contiguous(format);
+          const torch::Tensor grad = torch::randn(shape).to(type).contiguous(format);
+          for (const char* algorithm : {"auto", "exact"}) {
+            const bool slow = x.numel() > 100000 || type == torch::kHalf;
+            if (slow && algorithm == std::string("exact")) continue;
+            expect_cpus(WorldRun(on_gpu(x), on_gpu(grad), algorithm), WorldRun(x, grad, algorithm),
+                        std::string(core::testing::name(distribution)) + " " + toString(type) +
+                            " " + algorithm + " of " + std::to_string(x.numel() / x.size(1)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaWorld, RanksChangeNoBit) {
+  const torch::Tensor x = drawn({12, 20, 16, 16}, Distribution::ties).to(torch::kFloat);
+  const torch::Tensor grad = torch::randn(x.sizes());
+  const WorldRun whole(x, grad, "auto");
+  const std::vector<int64_t> images = {5, 0, 1, 6};
+  const auto xs = x.split_with_sizes(images), grads = grad.split_with_sizes(images);
+  std::vector<torch::Tensor> y(4), grad_x(4), affine(4);
+  on_ranks(4, [&](int rank, const std::string& group) {
+    const WorldRun own(on_gpu(xs[rank].contiguous()), on_gpu(grads[rank].contiguous()), "auto",
+                       group);
+    torch::cuda::synchronize();
+    y[rank] = own.y.cpu(), grad_x[rank] = own.grad_x.cpu(), affine[rank] = own.affine.cpu();
+    EXPECT_EQ(differing(own.stats, whole.stats, 0), 0);
+    EXPECT_EQ(differing(own.context, whole.context, 0), 0);
+  });
+  EXPECT_TRUE(torch::equal(torch::cat(y), whole.y));
+  EXPECT_LE(relative_error(torch::cat(grad_x), whole.grad_x), 1e-4);
+  EXPECT_LE(relative_error(torch::stack(affine).sum(0), whole.affine), 1e-5);
+}
+
+TEST(CudaWorld, RefusesFloat64AndCapture) {
+  const torch::Tensor x = torch::randn({8, 3, 20}, torch::kCUDA);
+  EXPECT_THROW(ops::quantile_layer_world(x.to(torch::kDouble), {}, {}, ""), c10::Error);
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  EXPECT_THROW(ops::quantile_layer_world(x, {}, {}, ""), c10::Error);
+  graph.capture_end();
+}
+
+// One rank: all that a machine with one GPU can show of NCCL is that it takes every round's type.
+TEST(CudaWorld, NcclReducesEveryRound) {
+  const auto nccl = dist::make_nccl(c10::make_intrusive<c10d::HashStore>(), 0, 1);
+  if (!nccl) GTEST_SKIP() << "built without nccl.h";
+  for (const auto& [type, by] : {std::pair{torch::kDouble, c10d::ReduceOp::MAX},
+                                 {torch::kDouble, c10d::ReduceOp::SUM},
+                                 {torch::kLong, c10d::ReduceOp::SUM},
+                                 {torch::kInt, c10d::ReduceOp::SUM}}) {
+    const torch::Tensor numbers = torch::arange(1000, torch::dtype(type).device(torch::kCUDA));
+    std::vector<at::Tensor> reduced = {numbers.clone()};
+    c10d::AllreduceOptions options;
+    options.reduceOp = by;
+    nccl->allreduce(reduced, options)->wait();
+    EXPECT_TRUE(torch::equal(reduced[0], numbers));
+  }
+}
+
+}  // namespace
+}  // namespace qact::tests
