@@ -1,6 +1,7 @@
 #include "python/ops/layer.h"
 
 #include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
 
 #include <array>
 
@@ -128,21 +129,29 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
 void layer_track(Tensor mean_in, Tensor var_in, Tensor mean_out, Tensor var_out, Tensor context,
                  Tensor batches, Tensor stats, Tensor batch, std::optional<double> momentum,
                  int64_t n, int64_t context_images, int64_t images) {
-  const TrackArguments arguments = {mean_in, var_in, mean_out, var_out, context,        batches,
-                                    stats,   batch,  momentum, n,       context_images, images};
-  check_track(arguments);
-  for (const Tensor* vector : {&mean_in, &var_in, &mean_out, &var_out}) {
-    QACT_EXPECT(vector->scalar_type() == ScalarType::Float,
-                "[layer_track] expected float32 running statistics on CUDA, got ",
-                describe(*vector));
-  }
+  check_track({mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
+               context_images, images});
   const DeviceGuard guard = device_guard(context);
-  const Tensor moved = as_contiguous(stats), counts = as_contiguous(batch);
-  core::LayerTrack call = track_call(arguments);
-  call.stats = static_cast<const double*>(moved.const_data_ptr());
+  // The kernel moves float32; what is of another type is moved in a copy.
+  const std::array<Tensor, 4> running = {mean_in, var_in, mean_out, var_out};
+  std::array<Tensor, 4> moved = running;
+  for (Tensor& vector : moved) {
+    if (vector.scalar_type() != ScalarType::Float) {
+      vector = torch::stable::to(vector, ScalarType::Float);
+    }
+  }
+  const Tensor of = as_contiguous(stats), counts = as_contiguous(batch);
+  core::LayerTrack call = track_call({moved[0], moved[1], moved[2], moved[3], context, batches, of,
+                                      counts, momentum, n, context_images, images});
+  call.stats = static_cast<const double*>(of.const_data_ptr());
   call.batch = static_cast<const int64_t*>(counts.const_data_ptr());
   call.momentum = momentum ? *momentum : 1.0 / static_cast<double>(read_batches(batches) + 1);
   core::cuda::layer_track(call, cuda_stream(context).stream);
+  for (size_t i = 0; i < running.size(); ++i) {
+    if (moved[i].get() == running[i].get()) continue;
+    Tensor rounded = running[i];
+    torch::stable::copy_(rounded, moved[i]);
+  }
 }
 
 }  // namespace
