@@ -2,10 +2,10 @@
 
     python scripts/bench_package.py BENCH_JSON [LIBQACT_OPS_SO]
 
-Two comparisons at small shapes, where the call costs more than the arithmetic: inference in the
-running context against eager BatchNorm2d in eval() and ReLU; and, with the C++ library, the fused
-layer against its operator, forward and with the backward pass. Each pair is timed in turn, in many
-short rounds, of which the fastest counts.
+Comparisons at small shapes, where the call costs more than the arithmetic, with eager BatchNorm2d and
+ReLU: inference in the running context, and training, forward and with the backward pass; on a GPU,
+too, where there is one. With the C++ library, the fused layer against its operator. Each pair is
+timed in turn, in many short rounds, of which the fastest counts.
 """
 
 import json
@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 import qact
+from qact._library import CUDA_MISSING
 
 SHAPES = [(8, 16, 4, 4), (32, 64, 8, 8)]
 ROUNDS, SECONDS = 600, 0.002  # short ones, so that on a busy machine some are undisturbed
@@ -26,41 +27,57 @@ def fastest(*functions):
     """Milliseconds of each, the rounds of all in turn."""
     best, counts = [], []
     for function in functions:
-        start = time.perf_counter()
-        for _ in range(10):
-            function()
-        counts.append(max(1, int(SECONDS / ((time.perf_counter() - start) / 10))))
+        seconds(function, 10)
+        counts.append(max(1, int(SECONDS / (seconds(function, 10) / 10))))
         best.append(float("inf"))
     for _ in range(ROUNDS):
         for i, function in enumerate(functions):
-            start = time.perf_counter()
-            for _ in range(counts[i]):
-                function()
-            best[i] = min(best[i], (time.perf_counter() - start) / counts[i] * 1e3)
+            best[i] = min(best[i], seconds(function, counts[i]) / counts[i] * 1e3)
     return best
 
 
-def row(what, shape, direction, peer, ours, theirs):
-    found = {"what": what, "device": "cpu", "shape": list(shape), "dtype": "float32",
+def seconds(function, times):
+    """Until the GPU is done, too."""
+    start = time.perf_counter()
+    for _ in range(times):
+        function()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def row(what, device, shape, direction, peer, ours, theirs):
+    found = {"what": what, "device": device, "shape": list(shape), "dtype": "float32",
              "layout": "contiguous", "pass": direction, "threads": torch.get_num_threads(),
              "qact_ms": ours, "peer": peer, "peer_ms": theirs, "ratio": ours / theirs}
-    print(f"{what:16} {str(shape):16} {direction:8} {ours * 1e3:9.1f} us  {peer:22} "
+    print(f"{what:16} {device:5} {str(shape):16} {direction:8} {ours * 1e3:9.1f} us  {peer:22} "
           f"{theirs * 1e3:9.1f} us  ratio {found['ratio']:.2f}")
     return found
 
 
-def inference(shape):
-    x = torch.randn(shape)
-    layer = qact.QuantileActivation2d(shape[1])
+def inference(device, shape):
+    x = torch.randn(shape, device=device)
+    layer = qact.QuantileActivation2d(shape[1], device=device)
     layer(x)
     layer.eval()
-    norm, relu = nn.BatchNorm2d(shape[1]).eval(), nn.ReLU()
+    norm, relu = nn.BatchNorm2d(shape[1], device=device).eval(), nn.ReLU()
     with torch.no_grad():
         expected = qact.functional.quantile_apply(
             x, qact.functional.context_quantiles(layer.context), *_folded(layer))
         torch.testing.assert_close(layer(x), expected)  # validate, then time
         times = fastest(lambda: layer(x), lambda: relu(norm(x)))
-    return row("package tracked", shape, "forward", "eager BatchNorm+ReLU", *times)
+    yield row("package tracked", device, shape, "forward", "eager BatchNorm+ReLU", *times)
+
+
+def training(device, shape):
+    x = torch.randn(shape, device=device, requires_grad=True)
+    layer, relu = qact.QuantileActivation2d(shape[1], device=device), nn.ReLU()
+    norm, grad = nn.BatchNorm2d(shape[1], device=device), torch.randn(shape, device=device)
+    peer = "eager BatchNorm+ReLU"
+    yield row("package training", device, shape, "forward", peer, *fastest(
+        lambda: layer(x), lambda: relu(norm(x))))
+    yield row("package training", device, shape, "both", peer, *fastest(
+        lambda: layer(x).backward(grad), lambda: relu(norm(x)).backward(grad)))
 
 
 def _folded(layer):
@@ -69,7 +86,7 @@ def _folded(layer):
     return scale, -layer.running_mean_in * scale, out, -layer.running_mean_out * out
 
 
-def training(shape, cpp):
+def operator(shape, cpp):
     x = torch.randn(shape, requires_grad=True)
     vectors = [torch.full((shape[1],), value, requires_grad=True) for value in (1.0, 0.0, 1.0, 0.0)]
     grad = torch.randn(shape)
@@ -81,19 +98,21 @@ def training(shape, cpp):
         return cpp(x, *vectors)[0]
 
     assert torch.equal(ours(), theirs())
-    yield row("package layer", shape, "forward", "C++ operator", *fastest(ours, theirs))
-    yield row("package layer", shape, "both", "C++ operator", *fastest(
+    yield row("package layer", "cpu", shape, "forward", "C++ operator", *fastest(ours, theirs))
+    yield row("package layer", "cpu", shape, "both", "C++ operator", *fastest(
         lambda: ours().backward(grad), lambda: theirs().backward(grad)))
 
 
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    rows = [inference(shape) for shape in SHAPES]
+    cuda = torch.cuda.is_available() and not CUDA_MISSING
+    rows = [found for device in ["cpu"] + ["cuda"] * cuda for shape in SHAPES
+            for time_it in (inference, training) for found in time_it(device, shape)]
     if len(sys.argv) == 3:
         torch.ops.load_library(sys.argv[2])
         for shape in SHAPES:
-            rows += training(shape, torch.ops.qact.quantile_layer)
+            rows += operator(shape, torch.ops.qact.quantile_layer)
     path = pathlib.Path(sys.argv[1])
     kept = json.loads(path.read_text()) if path.exists() else []
     kept = [r for r in kept if not r["what"].startswith("package ")]
