@@ -36,3 +36,12 @@ def calls():
 
 def op(name):
     return getattr(ops, name).default
+
+
+def tensor_places():
+    """(operator, argument) of each tensor that has another one beside it."""
+    found = []
+    for name, arguments in calls().items():
+        tensors = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)]
+        found += [(name, place) for place in tensors if len(tensors) > 1]
+    return found

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from calls import NUMBERS, calls, op, ops, vectors
+from calls import NUMBERS, calls, op, ops, tensor_places, vectors
 from torch.library import opcheck
 
 NAMES = [schema.name.split("::")[1] for schema in torch._C._jit_get_all_schemas()
@@ -49,13 +49,6 @@ def test_opcheck_with_gradients(name):
     first, *rest = calls()[name]
     rest = [r.requires_grad_() if isinstance(r, torch.Tensor) and r.dim() == 1 else r for r in rest]
     opcheck(op(name), (first.requires_grad_(), *rest))
-
-
-def tensor_places():
-    for name, arguments in calls().items():
-        tensors = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)]
-        for place in tensors if len(tensors) > 1 else []:
-            yield name, place
 
 
 @pytest.mark.parametrize("name,place", tensor_places())
