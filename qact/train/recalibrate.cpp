@@ -35,8 +35,9 @@ bool recalibrate_models(const RunFolder& folder, const TrainConfig& config, Trai
       } else {
         model.network->to(torch::Device(config.device));
         if (config.channels_last) model.network->use_channels_last();
-        PrefetchingLoader& images = data.lone_evaluation_loader(TrainingData::Subset::train);
-        if (!recalibrate(*model.network, images, should_continue)) return false;
+        if (!recalibrate(*model.network, data.lone_training_loader(), should_continue)) {
+          return false;
+        }
       }
       model.card.recalibrated = true;
       save_model(path, *model.network, model.card);

@@ -16,9 +16,9 @@ namespace qact::train {
 bool recalibrate(models::Network& network, PrefetchingLoader& loader,
                  const std::function<bool()>& should_continue);
 
-// Recalibrates the last and the best model of the run with the training images, without
-// augmentation, and writes their files, unless that was done already. False once `should_continue`
-// is; what was written until then stays.
+// Recalibrates the last and the best model of the run with the training images, augmented as in
+// training: the weights fit those. Writes their files, unless that was done already. False once
+// `should_continue` is; what was written until then stays.
 bool recalibrate_models(const RunFolder& folder, const TrainConfig& config, TrainingData& data,
                         const std::function<bool()>& should_continue);
 

@@ -133,26 +133,36 @@ PrefetchingLoader& TrainingData::evaluation_loader(Subset subset) {
   options.rank = rank_;
   options.ranks = ranks_;
   options.batch_size = config_.batch_size;
-  return start_evaluation(evaluation_loaders_, subset, options);
+  return start_once(evaluation_loaders_[subset], subset, options);
 }
 
-PrefetchingLoader& TrainingData::lone_evaluation_loader(Subset subset) {
+data::LoaderOptions TrainingData::lone_loader_options() const {
   data::LoaderOptions options = loader_options();
   options.batch_size =
       config_.context_scope == "world" ? config_.batch_size : config_.batch_size / ranks_;
-  return start_evaluation(lone_loaders_, subset, options);
+  return options;
 }
 
-PrefetchingLoader& TrainingData::start_evaluation(std::map<Subset, PrefetchingLoader>& loaders,
-                                                  Subset subset, const data::LoaderOptions& given) {
+PrefetchingLoader& TrainingData::lone_evaluation_loader(Subset subset) {
+  return start_once(lone_loaders_[subset], subset, lone_loader_options());
+}
+
+PrefetchingLoader& TrainingData::lone_training_loader() {
+  data::LoaderOptions options = lone_loader_options();
+  options.augmentation = augmentation(config_);
+  options.augmentation.mixed_views = 0;
+  return start_once(lone_training_loader_, Subset::train, options);
+}
+
+PrefetchingLoader& TrainingData::start_once(std::optional<PrefetchingLoader>& loader, Subset subset,
+                                            const data::LoaderOptions& given) {
   data::LoaderOptions options = given;
   // A batch may be a context: none should be much smaller than the others, or a single image.
   options.even = true;
   options.batch_size = std::max<int64_t>(given.batch_size, 3);
-  const torch::Device device(config_.device);
-  PrefetchingLoader& loader = loaders.try_emplace(subset, split_, options, device).first->second;
-  loader.start(0, indices(subset), 0);
-  return loader;
+  if (!loader) loader.emplace(split_, options, torch::Device(config_.device));
+  loader->start(config_.epochs + 1, indices(subset), 0);
+  return *loader;
 }
 
 }  // namespace qact::train

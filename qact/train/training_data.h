@@ -47,13 +47,17 @@ class TrainingData {
   // All images for one rank alone, in batches of the size of its share, or of the whole batch where
   // contexts span the ranks.
   PrefetchingLoader& lone_evaluation_loader(Subset subset);
+  // The training images in the same batches, augmented as in an epoch after the last.
+  PrefetchingLoader& lone_training_loader();
 
  private:
   const std::vector<int64_t>& indices(Subset subset) const;
   data::LoaderOptions loader_options() const;
   void check_ranks() const;
-  PrefetchingLoader& start_evaluation(std::map<Subset, PrefetchingLoader>& loaders, Subset subset,
-                                      const data::LoaderOptions& options);
+  data::LoaderOptions lone_loader_options() const;
+  // Each image of a subset once, in a fixed order.
+  PrefetchingLoader& start_once(std::optional<PrefetchingLoader>& loader, Subset subset,
+                                const data::LoaderOptions& options);
   int64_t classes_in_batch() const;
   std::vector<int64_t> order(int64_t epoch) const;
 
@@ -65,8 +69,8 @@ class TrainingData {
   const std::string hash_;
   const SplitIndices indices_;
   const int64_t batch_size_;
-  std::optional<PrefetchingLoader> training_loader_;
-  std::map<Subset, PrefetchingLoader> evaluation_loaders_, lone_loaders_;
+  std::optional<PrefetchingLoader> training_loader_, lone_training_loader_;
+  std::map<Subset, std::optional<PrefetchingLoader>> evaluation_loaders_, lone_loaders_;
 };
 
 }  // namespace qact::train

@@ -25,10 +25,11 @@ struct Recalibration : TrainingFixture {
 bool go_on() { return true; }
 
 // The first layer's statistics one batch after another: the mean of the batches' means and of their
-// unbiased variances.
+// unbiased variances, over images cropped as in training.
 TEST(Recalibrate, IsTheMeanOverTheBatches) {
   const Recalibration scratch;
-  const TrainConfig config = resolved(scratch.lenet("relu"));
+  TrainConfig config = resolved(scratch.lenet("relu"));
+  config.augment = "crop";
   train(config, scratch.run("run"), false);
   TrainingData data(config, false);
   for (const auto& path : {scratch.run("run").model(), scratch.run("run").best()}) {
@@ -37,7 +38,7 @@ TEST(Recalibrate, IsTheMeanOverTheBatches) {
     const auto parameters = model.network->named_parameters();
     torch::Tensor mean = torch::zeros({32}), var = torch::zeros({32});
     double batches = 0;
-    PrefetchingLoader& loader = data.evaluation_loader(TrainingData::Subset::train);
+    PrefetchingLoader& loader = data.lone_training_loader();
     while (const std::optional<Batch> batch = loader.next()) {
       const torch::Tensor y =
           torch::conv2d(batch->images, parameters["conv1.weight"], parameters["conv1.bias"]);
@@ -72,8 +73,7 @@ TEST(Recalibrate, ForgetsTheContextsOfTraining) {
                         b.named_buffers()["activation1.context"]);
   };
   EXPECT_FALSE(same_context(*on.network, *off.network));
-  PrefetchingLoader& loader = data.evaluation_loader(TrainingData::Subset::train);
-  EXPECT_TRUE(recalibrate(*off.network, loader, go_on));
+  EXPECT_TRUE(recalibrate(*off.network, data.lone_training_loader(), go_on));
   EXPECT_TRUE(same_context(*on.network, *off.network));
 }
 
