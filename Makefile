@@ -82,6 +82,7 @@ bench: wheel
 	@$(BUILD)/qact-bench
 	@scripts/install_package $(BUILD) $(PYTHON)
 	@cd $(BUILD) && venv/bin/python ../scripts/bench_package.py bench.json libqact_ops.so
+	@$(PYTHON) scripts/bench_distributed.py $(BUILD)
 	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
 	  $(PYTHON) scripts/bench_compiled.py $(BUILD)/libqact_ops.so; fi
 

@@ -1,12 +1,14 @@
-"""Times a training step on 1, 2 and 4 ranks of this machine, over Gloo.
+"""Times training steps and layers on 1, 2 and 4 ranks of this machine, over Gloo.
 
-    python3 scripts/bench_distributed.py build/qact [--repeats 3]
+    python3 scripts/bench_distributed.py build [--repeats 2]
 
-Prints a table, and writes rows {"what": "distributed", ...} to BUILD/bench_distributed.json. The
-shortest time of the repeats counts; the numbers of ranks take turns.
+Prints tables, and puts rows {"what": "distributed", ...} into BUILD/bench.json: of steps of `qact
+train`, and of single layers with the bytes that a step sends for them. The shortest time of the
+repeats counts; the numbers of ranks take turns. Needs torch.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -14,17 +16,30 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "dist"))
-from ranks import run  # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import world_cost  # noqa: E402
+
+
+def _program_ranks():
+    """tests/dist/ranks.py, which starts programs; tests/python has another of the name."""
+    spec = importlib.util.spec_from_file_location("program_ranks", ROOT / "tests/dist/ranks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+run = _program_ranks().run
 
 RANKS = (1, 2, 4)
 BATCH = 128
 APART = ["--context-scope", "batch"]
+KIND = {"what": "distributed", "device": "cpu", "backend": "gloo"}
 
 
 def step_ms(program, folder, ranks, words):
     command = [program, "train", "--output", folder, "--data", "mnist-small", "--model", "lenet",
-               "--batch-size", str(BATCH), "--threads", "1", "--workers", "1", "--epochs", "2", "--validation", "0",
+               "--batch-size", str(BATCH), "--threads", "1", "--workers", "1", "--epochs", "1", "--validation", "0",
                "--recalibrate", "off", "--fit-classifiers", "off", "--lr", "0.01", *words]
     if ranks == 1:
         subprocess.run(command, check=True, capture_output=True,
@@ -37,32 +52,54 @@ def step_ms(program, folder, ranks, words):
     return 1000 * BATCH / last["images_per_s"]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program")
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+def steps(program, repeats):
     networks = {"lenet, BatchNorm and ReLU per rank": ["--activation", "relu", *APART],
                 "lenet, QAct, contexts per rank": ["--activation", "qact", *APART],
                 "lenet, QAct, contexts of all ranks": ["--activation", "qact"]}
     times = {}
-    for _ in range(options.repeats):
+    for _ in range(repeats):
         for name, words in networks.items():
             for ranks in RANKS:
                 with tempfile.TemporaryDirectory() as scratch:
-                    time = step_ms(options.program, f"{scratch}/run", ranks, words)
+                    time = step_ms(program, f"{scratch}/run", ranks, words)
                 times[name, ranks] = min(time, times.get((name, ranks), time))
-    rows = []
     print(f"A step of {BATCH} images, ms, on {os.cpu_count()} cores, one thread a rank\n")
     print("| network | " + " | ".join(f"{r} rank{'s' * (r > 1)}" for r in RANKS) + " |")
     print("|---|" + "---:|" * len(RANKS))
     for name in networks:
         print(f"| {name} | " + " | ".join(f"{times[name, r]:.1f}" for r in RANKS) + " |")
-        rows += [{"what": "distributed", "device": "cpu", "backend": "gloo", "network": name,
-                  "batch": BATCH, "ranks": r, "step_ms": round(times[name, r], 3),
-                  "ratio": round(times[name, r] / times[name, 1], 4)} for r in RANKS]
-    out = pathlib.Path(options.program).resolve().parent / "bench_distributed.json"
-    out.write_text(json.dumps(rows, indent=1) + "\n")
+    return [{**KIND, "network": name, "batch": BATCH, "ranks": r,
+             "step_ms": round(time, 3), "ratio": round(time / times[name, 1], 4)}
+            for (name, r), time in times.items()]
+
+
+def layers(build):
+    world_cost.load(build)
+    print("\nA layer, ms, in contexts of each rank and of all\n")
+    print("| per rank | ranks | forward | of all | backward | of all | rounds | bytes a step |")
+    print("|---|" + "---:|" * 7)
+    for row in world_cost.measured(build):
+        images, *inner = row["shape"]
+        rounds = world_cost.rounds_of_normal((images * row["ranks"], *inner))
+        row = {**KIND, **row, "rounds": len(rounds), "bytes": sum(rounds)}
+        print(f"| {' x '.join(map(str, row['shape']))} | {row['ranks']} | "
+              + " | ".join(f"{row[f'{part}_ms_{scope}']:.2f}" for part in ("forward", "backward")
+                           for scope in ("batch", "world"))
+              + f" | {row['rounds']} | {row['bytes']:,} |")
+        yield row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--repeats", type=int, default=2)
+    options = parser.parse_args()
+    build = options.build.resolve()
+    rows = [*steps(str(build / "qact"), options.repeats), *layers(build)]
+    out = build / "bench.json"
+    kept = json.loads(out.read_text()) if out.exists() else []
+    kept = [row for row in kept if row["what"] != KIND["what"]]
+    out.write_text(json.dumps(kept + rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 machine, and a model of it on many GPUs. Prints the tables of docs/scale.md.
 
   scripts/world_cost.py [BUILD]             rounds and bytes, and the model
-  scripts/world_cost.py --measure [BUILD]   the time over Gloo on this machine
+  scripts/world_cost.py --measure [BUILD]   the time over Gloo on this machine; --device cuda for that
+                                            of processes that share a GPU
+  scripts/world_cost.py --simulate [BUILD]  the model against rounds that are delayed as it says
 
 BUILD has python/_ops.so and libqact_ops.so, build/ otherwise. Needs torch.
 """
@@ -30,6 +32,16 @@ def rounds_of(x):
         own = numbers.view(torch.uint8)
         out.append(own.numel())
         rounds = torch.cat([rounds, own])
+
+
+def rounds_of_normal(shape):
+    """The bytes of all rounds of a step."""
+    torch.manual_seed(1)
+    return [*rounds_of(torch.randn(shape)), 32 * shape[1]]
+
+
+def load(build):
+    torch.ops.load_library(str(build / "python" / "_ops.so"))
 
 
 def bytes_table():
@@ -62,9 +74,12 @@ def histogram_bytes(n):
     return bins * (2 if n < 65536 else 4)
 
 
-def forward_bytes(channels, n, ranks):
-    extremes, moments = 16 * channels + 8 * ranks, 64 * channels
-    return [4 * channels * n] if n <= 1024 else [extremes, moments, histogram_bytes(n) * channels]
+def sizes(channels, n, ranks):
+    """The bytes of a layer's rounds where no bin is heavy, forward and then backward."""
+    extremes, moments, backward = 16 * channels + 8 * ranks, 64 * channels, 32 * channels
+    if n <= 1024:
+        return [extremes, 4 * channels * n, backward]
+    return [extremes, moments, histogram_bytes(n) * channels, backward]
 
 
 def all_reduce(size, ranks, gbits):
@@ -73,14 +88,15 @@ def all_reduce(size, ranks, gbits):
             + 2 * (ranks - 1) / ranks * size / (gbits * 1e9 / 8))
 
 
-def step(layers, images, ranks, gbits, share):
-    """(seconds, bytes) of a training step's rounds; `share` of the channels is ranked over all."""
+def step(layers, images, ranks, gbits, share, delays_of=None):
+    """(seconds, bytes) of a training step's rounds; `share` of the channels is ranked over all.
+    delays_of: of how many GPUs the network is, where that is not the number of ranks."""
     seconds = total = 0
     for channels, spatial in layers:
         channels = round(channels * share)
-        sizes = [*forward_bytes(channels, images * ranks * spatial, ranks), 32 * channels]
-        seconds += sum(all_reduce(size, ranks, gbits) for size in sizes)
-        total += sum(sizes)
+        of = sizes(channels, images * ranks * spatial, ranks)
+        seconds += sum(all_reduce(size, delays_of or ranks, gbits) for size in of)
+        total += sum(of)
     return seconds, total
 
 
@@ -101,14 +117,20 @@ def model_table(images=128):
 
 # --- a measurement
 
-def measure_on(rank, ranks, library, repeats):
+def measure_on(rank, ranks, library, repeats, device):
     import torch.distributed as dist
     torch.ops.load_library(library)
+
+    def now():
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
     out = []
     for shape in ((32, 64, 32, 32), (32, 256, 8, 8)):
         torch.manual_seed(rank)
-        x = torch.randn(shape, requires_grad=True)
-        vectors = [torch.ones(shape[1], requires_grad=True) for _ in range(4)]
+        x = torch.randn(shape, device=device, requires_grad=True)
+        vectors = [torch.ones(shape[1], device=device, requires_grad=True) for _ in range(4)]
         name = dist.group.WORLD.group_name
         calls = {
             "per rank": lambda: torch.ops.qact.quantile_layer(x, *vectors)[0],
@@ -118,11 +140,11 @@ def measure_on(rank, ranks, library, repeats):
         for i in range(repeats):
             for what, call in calls.items():
                 dist.barrier()
-                start = time.perf_counter()
+                start = now()
                 y = call()
-                middle = time.perf_counter()
+                middle = now()
                 y.backward(x.detach())
-                end = time.perf_counter()
+                end = now()
                 if i > 0:
                     old = best.get(what, (math.inf, math.inf))
                     best[what] = (min(old[0], middle - start), min(old[1], end - middle))
@@ -130,18 +152,71 @@ def measure_on(rank, ranks, library, repeats):
     return out
 
 
-def measure(build, repeats=15):
+def measured(build, device="cpu", repeats=15, all_ranks=(1, 2, 4)):
+    """A row for every layer and number of ranks."""
     sys.path.append(str(ROOT / "tests" / "python"))
     import ranks as processes
+    for ranks in all_ranks:
+        first = processes.run(measure_on, ranks, str(build / "libqact_ops.so"), repeats, device)[0]
+        for shape, best in first:
+            yield {"shape": list(shape), "ranks": ranks,
+                   **{f"{part}_ms_{name}": round(1e3 * best[what][i], 4)
+                      for i, part in enumerate(("forward", "backward"))
+                      for what, name in (("per rank", "batch"), ("over all", "world"))}}
+
+
+def measure(build, device):
     print("| images x channels x places per rank | processes | forward per rank | over all | "
           "backward per rank | over all |\n|---|---|---|---|---|---|")
-    for ranks in (1, 2, 4):
-        first = processes.run(measure_on, ranks, str(build / "libqact_ops.so"), repeats)[0]
-        for shape, best in first:
-            cells = [f"{1e3 * best[what][i]:.1f} ms" for i in (0, 1)
-                     for what in ("per rank", "over all")]
-            print(f"| {shape[0]} x {shape[1]} x {shape[2] * shape[3]} | {ranks} | "
-                  f"{' | '.join(cells)} |")
+    for row in measured(build, device):
+        cells = [f"{row[f'{part}_ms_{scope}']:.1f} ms" for part in ("forward", "backward")
+                 for scope in ("batch", "world")]
+        images, channels, *places = row["shape"]
+        print(f"| {images} x {channels} x {math.prod(places)} | {row['ranks']} | "
+              f"{' | '.join(cells)} |")
+
+
+# --- the model against delays as it has them
+
+NARROW = [(channels // 8, spatial) for channels, spatial in LAYERS]
+SLOWER = 20  # times than the model's: to be seen above the rest
+
+
+def delayed_on(rank, ranks, library, images, gpus, gbits, repeats):
+    """(seconds of a step's layers without delays, with them, bytes of every round)."""
+    import torch.distributed as dist
+    sys.path.append(str(ROOT / "scripts"))
+    from delaying_group import DelayingGroup
+    torch.ops.load_library(library)
+    slow = DelayingGroup(dist.group.WORLD, lambda size: SLOWER * all_reduce(size, gpus, gbits),
+                         "slow")
+    torch.manual_seed(rank)
+    inputs = [torch.randn(images, channels, spatial, requires_grad=True)
+              for channels, spatial in NARROW]
+
+    def seconds(name):
+        dist.barrier()
+        start = time.perf_counter()
+        for x in inputs:
+            torch.ops.qact.quantile_layer_world(x, group=name)[0].backward(x.detach())
+        return time.perf_counter() - start
+
+    times = [(seconds(dist.group.WORLD.group_name), seconds("slow")) for _ in range(repeats)]
+    return (*(min(column) for column in zip(*times)), slow.sizes[:len(slow.sizes) // repeats])
+
+
+def simulate(build, images=32, repeats=3):
+    """Two processes over Gloo, whose rounds take SLOWER times what they would among so many GPUs."""
+    sys.path.append(str(ROOT / "tests" / "python"))
+    import ranks as processes
+    print("| GPUs | Gbit/s | rounds | model | MB | measured | MB |\n|---|---|---|---|---|---|---|")
+    for gpus in (8, 512, 4096):
+        for gbits in (1, 10, 100):
+            plain, slow, found = processes.run(delayed_on, 2, str(build / "libqact_ops.so"),
+                                               images, gpus, gbits, repeats)[0]
+            expected, size = step(NARROW, images, 2, gbits, 1, gpus)
+            print(f"| {gpus:,} | {gbits} | {len(found)} | {1e3 * expected:.1f} ms | "
+                  f"{size / 1e6:.2f} | {1e3 * (slow - plain) / SLOWER:.1f} ms | {sum(found) / 1e6:.2f} |")
 
 
 def main():
@@ -149,10 +224,14 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()
     if arguments.measure:
-        return measure(arguments.build.resolve())
-    torch.ops.load_library(str(arguments.build.resolve() / "python" / "_ops.so"))
+        return measure(arguments.build.resolve(), arguments.device)
+    if arguments.simulate:
+        return simulate(arguments.build.resolve())
+    load(arguments.build.resolve())
     bytes_table()
     print()
     model_table()
