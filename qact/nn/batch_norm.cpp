@@ -5,7 +5,6 @@
 #include <ostream>
 
 #include "qact/nn/channel_statistics.h"
-#include "qact/nn/process_group.h"
 #include "qact/nn/synced_batch_norm.h"
 #include "qact/ops/checks.h"
 
@@ -86,12 +85,11 @@ torch::Tensor BatchNormImpl::in_world(const torch::Tensor& x, bool track) {
 }
 
 torch::Tensor BatchNormImpl::in_blend(const torch::Tensor& x) {
-  check_no_process_group("BatchNorm", options.process_group(), options.context_mode());
   const bool stream = options.context_mode() == ContextMode::stream;
-  const auto images = static_cast<double>(x.size(0));
-  const double share =
-      stream ? options.momentum().value_or(kStreamMomentum) : images / (options.prior() + images);
-  const auto [var, mean] = channel_statistics(x);
+  const BatchSize size = batch_size(x, options.process_group());
+  const double share = stream ? options.momentum().value_or(kStreamMomentum)
+                              : size.images / (options.prior() + size.images);
+  const auto [var, mean] = channel_statistics(x, size, options.process_group());
   const torch::Tensor blended_mean = torch::lerp(running_mean, mean.to(running_mean), share);
   const torch::Tensor blended_var = torch::lerp(running_var, var.to(running_var), share);
   if (stream) {

@@ -25,10 +25,4 @@ void set_process_group(torch::nn::Module& network, const std::string& name) {
   }
 }
 
-void check_no_process_group(const char* module, const std::string& name, ContextMode mode) {
-  TORCH_CHECK(name.empty(), "[", module,
-              "] expected context_mode tracked or batch with a process group, got ",
-              mode == ContextMode::prior ? "prior" : "stream", " with '", name, "'");
-}
-
 }  // namespace qact::nn

@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "qact/nn/context_mode.h"
-
 namespace qact::nn {
 
 // Sets it on every layer of a network that would take its context from the batch: quantile
@@ -15,9 +13,5 @@ namespace qact::nn {
 // `name` is what c10d::resolve_process_group knows the group by; empty: back to this process alone.
 // Throws for a quantile activation without both norms, whose context cannot be shared.
 void set_process_group(torch::nn::Module& network, const std::string& name);
-
-// prior and stream blend the running context with this process's own: they would be wrong in
-// silence.
-void check_no_process_group(const char* module, const std::string& name, ContextMode mode);
 
 }  // namespace qact::nn

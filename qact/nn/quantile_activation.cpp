@@ -10,11 +10,11 @@
 
 #include "qact/core/context.h"
 #include "qact/nn/channel_statistics.h"
-#include "qact/nn/process_group.h"
 #include "qact/nn/running_quantiles.h"
 #include "qact/ops/checks.h"
 #include "qact/ops/context.h"
 #include "qact/ops/layer_track.h"
+#include "qact/ops/process_group.h"
 #include "qact/ops/quantile_activation.h"
 #include "qact/ops/quantile_apply.h"
 #include "qact/ops/quantile_layer.h"
@@ -45,7 +45,10 @@ struct Scaled {
     if (bias.defined()) shift = shift + bias;
   }
 
-  torch::Tensor operator()(const torch::Tensor& x) const {
+  torch::Tensor operator()(const torch::Tensor& x) const { return of(x, scale, shift); }
+
+  static torch::Tensor of(const torch::Tensor& x, const torch::Tensor& scale,
+                          const torch::Tensor& shift) {
     std::vector<int64_t> shape(x.dim(), 1);
     shape[1] = x.size(1);
     return (x * scale.view(shape) + shift.view(shape)).to(x.scalar_type());
@@ -312,9 +315,12 @@ torch::Tensor QuantileActivationImpl::in_images(const torch::Tensor& x) {
     if (!vector.defined()) return std::nullopt;
     return vector.narrow(0, 0, channels);
   };
-  return std::get<0>(ops::quantile_layer(
-      x, {part(weight_in), part(bias_in), part(weight_out), part(bias_out)},
-      {.quantile = quantile(), .eps = options.eps(), .scope = {.image_channels = channels}}));
+  const ops::LayerAffine affine{part(weight_in), part(bias_in), part(weight_out), part(bias_out)};
+  const ops::LayerOptions layer{
+      .quantile = quantile(), .eps = options.eps(), .scope = {.image_channels = channels}};
+  // A rank may have no images.
+  return x.size(0) > 0 ? std::get<0>(ops::quantile_layer(x, affine, layer))
+                       : ops::quantile_layer_world(x, affine, layer, "").y;
 }
 
 torch::Tensor QuantileActivationImpl::in_tracked(const torch::Tensor& x, const Rows& rows,
@@ -351,11 +357,13 @@ bool QuantileActivationImpl::wants_gradient(const torch::Tensor& x) const {
 // shares, each before what follows it is ranked.
 torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Rows& rows,
                                                const Call& call) {
-  check_no_process_group(kName, options.process_group(), options.context_mode());
   const bool stream = options.context_mode() == ContextMode::stream, track = stream && call.track;
-  const double images = static_cast<double>(x.size(0)), all_images = options.prior() + images;
-  const double share = stream ? options.momentum().value_or(kStreamMomentum) : images / all_images;
-  const double values = effective_count(values_per_channel(x) * (stream ? 1 : all_images / images));
+  const std::string& group = options.process_group();
+  const BatchSize size = batch_size(x, group);
+  const double all_images = options.prior() + size.images;
+  const double share =
+      stream ? options.momentum().value_or(kStreamMomentum) : size.images / all_images;
+  const double values = effective_count(size.values * (stream ? 1 : all_images / size.images));
   const auto blend = [&](const torch::Tensor& running, const torch::Tensor& batch) {
     const torch::Tensor blended = torch::lerp(running, batch.to(running.scalar_type()), share);
     if (track) running.copy_(blended.detach());
@@ -364,7 +372,7 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Row
   if (track) num_batches_tracked += 1;
   std::optional<torch::Tensor> scale, shift;
   if (options.norm_in()) {
-    const auto [var, mean] = channel_statistics(x);
+    const auto [var, mean] = channel_statistics(x, size, group);
     const Scaled in(blend(rows.mean_in, mean), blend(rows.var_in, var), rows.weight_in,
                     rows.bias_in, options.eps());
     scale = in.scale, shift = in.shift;
@@ -372,16 +380,21 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Row
   torch::Tensor quantiles;
   {
     torch::NoGradGuard no_grad;
-    const torch::Tensor blended = ops::context_blend(
-        rows.context, (1 - share) * values, ops::context_build(x, scale, shift), share * values);
+    const torch::Tensor batch =
+        x.size(0) > 0 ? ops::context_build(x, scale, shift) : torch::zeros_like(rows.context);
+    if (!group.empty()) ops::all_reduce_sum(ops::process_group(kName, group), batch);
+    const torch::Tensor blended =
+        ops::context_blend(rows.context, (1 - share) * values, batch, share * values);
     if (track) rows.context.copy_(blended);
     quantiles = ops::context_quantiles(blended, options.levels(), options.bound(),
                                        options.positive_share());
   }
-  const torch::Tensor u =
-      ops::quantile_apply(x, quantiles, scale, shift, {}, {}, options.bandwidth(), call.quantised);
+  // Without images, too, it has a gradient: every rank takes part in all sums.
+  const torch::Tensor u = x.size(0) > 0 ? ops::quantile_apply(x, quantiles, scale, shift, {}, {},
+                                                              options.bandwidth(), call.quantised)
+                                        : Scaled::of(x, *scale, *shift);
   if (!options.norm_out()) return u;
-  const auto [var, mean] = channel_statistics(u);
+  const auto [var, mean] = channel_statistics(u, size, group);
   return Scaled(blend(rows.mean_out, mean), blend(rows.var_out, var), rows.weight_out,
                 rows.bias_out, options.eps())(u);
 }
