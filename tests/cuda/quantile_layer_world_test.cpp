@@ -116,6 +116,7 @@ TEST(CudaWorld, NcclReducesEveryRound) {
     nccl->allreduce(reduced, options)->wait();
     EXPECT_TRUE(torch::equal(reduced[0], numbers));
   }
+  nccl->shutdown();
 }
 
 }  // namespace
