@@ -1,4 +1,4 @@
-"""What the tests on a GPU share."""
+"""What the tests on a GPU share. Where there is none, they are skipped as they import this."""
 
 import pytest
 import torch
@@ -7,8 +7,10 @@ import torch.nn.functional as F
 from qact import functional as QF
 from qact._library import CUDA_MISSING
 
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available() or bool(CUDA_MISSING),
-                               reason=CUDA_MISSING or "no GPU here")
+if not torch.cuda.is_available():
+    pytest.skip("no GPU here", allow_module_level=True)
+if CUDA_MISSING:
+    pytest.skip(CUDA_MISSING, allow_module_level=True)
 
 
 def on_gpu(tensors):

@@ -5,13 +5,11 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
-from gpu import needs_gpu
+import gpu  # noqa: F401  (skips)
 from networks import ResNet
 from torch import nn
 
 import qact
-
-pytestmark = needs_gpu
 
 MODES = ("tracked", "batch", "prior", "stream")
 OPTIONS = {"plain": {}, "half": {"image_share": 0.5}, "image": {"scope": "image"},

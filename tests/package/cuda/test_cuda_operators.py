@@ -3,11 +3,9 @@
 import pytest
 import torch
 from calls import NUMBERS, calls, op, ops, tensor_places, vectors
-from gpu import Parts, check_layer, needs_gpu, on_gpu
+from gpu import Parts, check_layer, on_gpu
 
 from qact import functional as QF
-
-pytestmark = needs_gpu
 
 ROUNDING = {torch.float32: 0.0, torch.bfloat16: 2.0 ** -8, torch.float16: 2.0 ** -11}
 SHAPES = [(64, 5), (8, 3, 5, 6), (16, 4, 8, 8), (16, 4, 32, 32), (2, 3, 200, 200), (1, 2, 7, 5, 9)]
