@@ -295,6 +295,8 @@ def layer_tracked(x, quantiles, mean_in, var_in, weight_in, bias_in, mean_out, v
 def _half_tracked(x, quantiles, vectors, eps, quantised, first, bound, positive_share, algorithm):
     """The first channels ranked in their image, the others in the running context."""
     affine = _part((*vectors[2:4], *vectors[6:]), slice(0, first))
+    if vectors[4] is None:  # an outer norm of the images alone
+        vectors = (*vectors[:4], None, None, None, None)
     y = torch.empty_like(x)
     y[:, :first] = ops.layer_forward(
         x[:, :first], *affine, eps, quantiles.shape[1], bound, positive_share, 1.0, algorithm, first,

@@ -1,13 +1,13 @@
 """Running contexts as constants, for inference."""
 
 import copy
-from typing import Callable
+from typing import Callable, Optional
 
 import torch
 from torch import Tensor, nn
 
 from . import _autograd
-from ._norms import fold_norm
+from ._norms import given
 from .functional import context_quantiles
 from .modules import QuantileActivation
 
@@ -20,6 +20,15 @@ class FrozenQuantileActivation(nn.Module):
     :math:`\log_2 \text{levels}` steps, for ONNX and for places without this package. Shapes as
     QuantileActivation.
     """
+
+    thresholds: Tensor
+    scale: Optional[Tensor]
+    shift: Optional[Tensor]
+    out_scale: Optional[Tensor]
+    out_shift: Optional[Tensor]
+    outputs: Tensor
+    channel: Tensor
+    steps: list[int]
 
     def __init__(self, layer: QuantileActivation, portable: bool = False) -> None:
         super().__init__()
@@ -46,17 +55,12 @@ class FrozenQuantileActivation(nn.Module):
 
     @torch.no_grad()
     def _fold(self, layer: QuantileActivation) -> None:
-        rows = layer._rows
-        quantiles = context_quantiles(rows(layer.context), layer.levels, layer.bound,
+        quantiles = context_quantiles(given(layer._rows(layer.context)), layer.levels, layer.bound,
                                       layer.positive_share)
         if layer.norm_in:
-            self.scale, self.shift = fold_norm(
-                rows(layer.running_mean_in), rows(layer.running_var_in), rows(layer.weight_in),
-                rows(layer.bias_in), layer.eps)
+            self.scale, self.shift = layer._running_norm("in").folded(layer.eps)
         if layer.norm_out:
-            self.out_scale, self.out_shift = fold_norm(
-                rows(layer.running_mean_out), rows(layer.running_var_out), rows(layer.weight_out),
-                rows(layer.bias_out), layer.eps)
+            self.out_scale, self.out_shift = layer._running_norm("out").folded(layer.eps)
         self.thresholds = quantiles
         if self.portable:
             self._make_tables(quantiles)
@@ -97,10 +101,9 @@ class FrozenQuantileActivation(nn.Module):
         if first == 0:
             return self._among_quantiles(x)
         vectors = (self.weight_in, self.bias_in, self.weight_out, self.bias_out)
-        images = _autograd.layer(x[:, :first], *vectors, self.settings, False)[0]
-        if first == self.num_features:
-            return images
-        return torch.cat([images, self._among_quantiles(x[:, first:])], 1)
+        images, others = x.split([first, self.num_features - first], 1)
+        y = _autograd.layer(images, *vectors, self.settings, False)[0]
+        return y if first == self.num_features else torch.cat([y, self._among_quantiles(others)], 1)
 
     def _among_quantiles(self, x: Tensor) -> Tensor:
         return _autograd.apply(x, self.thresholds, self.scale, self.shift, self.out_scale,
@@ -110,7 +113,7 @@ class FrozenQuantileActivation(nn.Module):
         shape = [1, -1] + [1] * (x.dim() - 2)
         z = x.to(self.thresholds.dtype)
         if self.scale is not None:
-            z = z * self.scale.view(shape) + self.shift.view(shape)
+            z = z * self.scale.view(shape) + given(self.shift).view(shape)
         size = 2 * self.steps[0]
         channel = self.channel.view(shape)
         level = torch.zeros_like(z, dtype=torch.int64)

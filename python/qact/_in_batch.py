@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import _autograd
 from ._library import ops
-from ._norms import channel_statistics
+from ._norms import channel_statistics, given
 from ._options import describe
 from .functional import quantile_activation
 
@@ -30,10 +30,11 @@ def in_batch(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool)
     y = _batch_norm(layer, u, "out", track) if layer.norm_out else u
     if track:
         with torch.no_grad():
-            layer.context.copy_(ops.context_blend(
-                layer.context, ops.context_build(z, None, None), layer.num_batches_tracked, None,
-                layer.momentum, x.shape[0], x.numel() // x.shape[1]))
-            layer.num_batches_tracked.add_(1)
+            context, batches = given(layer.context), given(layer.num_batches_tracked)
+            context.copy_(ops.context_blend(
+                context, ops.context_build(z, None, None), batches, None, layer.momentum,
+                x.shape[0], x.numel() // x.shape[1]))
+            batches.add_(1)
     return y
 
 
@@ -46,7 +47,7 @@ def _batch_norm(layer: QuantileActivation, x: Tensor, end: str, track: bool) -> 
         return F.batch_norm(x, mean, var, weight, bias, True, layer.momentum, layer.eps)
     # A cumulative average: its share is a tensor's, which no compiler may read.
     with torch.no_grad():
-        share = 1.0 / (layer.num_batches_tracked + 1)
+        share = torch.reciprocal(given(layer.num_batches_tracked) + 1)
         batch_var, batch_mean = channel_statistics(x)
         mean.lerp_(batch_mean.to(mean.dtype), share.to(mean.dtype))
         var.lerp_(batch_var.to(var.dtype), share.to(var.dtype))
@@ -61,7 +62,7 @@ def _fused(layer: QuantileActivation, x: Tensor, track: bool) -> Tensor:
         return y
     if image_channels == layer.num_features:
         with torch.no_grad():
-            layer.num_batches_tracked.add_(1)
+            given(layer.num_batches_tracked).add_(1)
         return y
     running = [layer._rows(buffer) for buffer in (
         layer.running_mean_in, layer.running_var_in, layer.running_mean_out, layer.running_var_out,

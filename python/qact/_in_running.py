@@ -10,38 +10,57 @@ from torch import Tensor
 
 from . import _autograd
 from ._library import ops
-from ._norms import channel_statistics, fold_norm
+from ._norms import Norm, channel_statistics, given
 from .functional import algorithm_number, quantile_apply
 
 if TYPE_CHECKING:
     from .modules import QuantileActivation
 
+_Vectors = tuple[Optional[Tensor], ...]
 _STREAM_MOMENTUM = 0.1  # where a layer's own momentum is a cumulative average
 
 
 def in_running(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
-    first = layer._image_channels
-    if first == layer.num_features:
-        return _in_images(layer, x)
+    if layer._image_channels == layer.num_features:
+        return in_images(layer, x)
     if layer.context_mode == "tracked":
-        return _in_tracked(layer, x, first, quantised)
-    if first == 0:
-        return _in_blend(layer, x, quantised, track)
-    return torch.cat([_in_images(layer, x[:, :first]),
-                      _in_blend(layer, x[:, first:], quantised, track)], 1)
+        return _in_tracked(layer, x, quantised)
+    return _in_blend(layer, x, quantised, track)
 
 
-def _in_images(layer: QuantileActivation, x: Tensor) -> Tensor:
+def in_images(layer: QuantileActivation, x: Tensor) -> Tensor:
     """x: the channels whose scope is the image."""
     channels = x.shape[1]
-    vectors = [v if v is None else v[:channels]
-               for v in (layer.weight_in, layer.bias_in, layer.weight_out, layer.bias_out)]
+    weight_in, bias_in, weight_out, bias_out = (
+        v if v is None else v[:channels]
+        for v in (layer.weight_in, layer.bias_in, layer.weight_out, layer.bias_out))
     settings = (*layer._settings(channels)[:-1], 0)
-    return _autograd.layer(x, *vectors, settings, False)[0]
+    return _autograd.layer(x, weight_in, bias_in, weight_out, bias_out, settings, False)[0]
 
 
-def _in_tracked(layer: QuantileActivation, x: Tensor, first: int, quantised: bool) -> Tensor:
+def _halves(layer: QuantileActivation, x: Tensor) -> tuple[Optional[Tensor], Tensor]:
+    """The channels whose scope is the image, if any, and the others. Cut in one piece, so that
+    their gradients are joined in one."""
+    first = layer._image_channels
+    if first == 0:
+        return None, x
+    images, others = x.split([first, x.shape[1] - first], 1)
+    return images, others
+
+
+def _joined(layer: QuantileActivation, images: Optional[Tensor], others: Tensor) -> Tensor:
+    return others if images is None else torch.cat([in_images(layer, images), others], 1)
+
+
+def _numbers(layer: QuantileActivation, quantised: bool) -> tuple:
+    """Those of layer_tracked's schema, from eps on."""
+    return (layer.eps, quantised, layer._image_channels, layer.bound, layer.positive_share,
+            algorithm_number(layer.algorithm))
+
+
+def _in_tracked(layer: QuantileActivation, x: Tensor, quantised: bool) -> Tensor:
     context, parts = _tracked_state(layer)
+    first = layer._image_channels
     if _autograd.plain():
         quantiles = layer._running_quantiles.get(context, first, layer.levels, layer.bound,
                                                  layer.positive_share)
@@ -49,81 +68,107 @@ def _in_tracked(layer: QuantileActivation, x: Tensor, first: int, quantised: boo
         quantiles = ops.context_quantiles(context[first:] if first else context, layer.levels,
                                           layer.bound, layer.positive_share)
     if _autograd.takes_tracked(x, parts):
-        numbers = (layer.eps, quantised, first, layer.bound, layer.positive_share,
-                   algorithm_number(layer.algorithm))
-        return _autograd.tracked(x, quantiles, parts, numbers)
-    if first == 0:
-        return _applied(layer, x, quantiles, parts, quantised)
-    rows = tuple(layer._rows(part) for part in parts)
-    return torch.cat([_in_images(layer, x[:, :first]),
-                      _applied(layer, x[:, first:], quantiles, rows, quantised)], 1)
-
-
-def _applied(layer: QuantileActivation, x: Tensor, quantiles: Tensor,
-             parts: tuple[Optional[Tensor], ...], quantised: bool) -> Tensor:
+        return _autograd.tracked(x, quantiles, parts, _numbers(layer, quantised))
     scale = shift = out_scale = out_shift = None
     if layer.norm_in:
-        scale, shift = fold_norm(*parts[:4], layer.eps)
+        scale, shift = layer._running_norm("in").folded(layer.eps)
     if layer.norm_out:
-        out_scale, out_shift = fold_norm(*parts[4:], layer.eps)
-    return quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, layer.bandwidth,
-                          quantised)
+        out_scale, out_shift = layer._running_norm("out").folded(layer.eps)
+    images, others = _halves(layer, x)
+    y = quantile_apply(others, quantiles, scale, shift, out_scale, out_shift, layer.bandwidth,
+                       quantised)
+    return _joined(layer, images, y)
 
 
-def _tracked_state(layer: QuantileActivation) -> tuple[Tensor, tuple[Optional[Tensor], ...]]:
+def _tracked_state(layer: QuantileActivation) -> tuple[Tensor, _Vectors]:
     """The running context, and both norms' mean, variance, weight and bias."""
     try:  # a tenth of the time that nine attributes of a module take
         p, b = layer._parameters, layer._buffers
-        return b["context"], (
+        return given(b["context"]), (
             b["running_mean_in"], b["running_var_in"], p["weight_in"], p["bias_in"],
             b["running_mean_out"], b["running_var_out"], p["weight_out"], p["bias_out"])
     except KeyError:  # parametrised: no longer a parameter by its name
-        return layer.context, (
+        return given(layer.context), (
             layer.running_mean_in, layer.running_var_in, layer.weight_in, layer.bias_in,
             layer.running_mean_out, layer.running_var_out, layer.weight_out, layer.bias_out)
 
 
-def _in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
-    """prior: the running context counts as so many images against the batch's own. stream: the
-    running one moves by momentum and is used after that. Either way both norms are blended by
-    the same shares, each before what follows it is ranked."""
-    stream = layer.context_mode == "stream"
-    track = stream and track
-    momentum = _STREAM_MOMENTUM if layer.momentum is None else layer.momentum
-    images = x.shape[0]
-    share = momentum if stream else images / (layer.prior + images)
-    rows = layer._rows
+class _Blend:
+    """How a batch's statistics meet the running ones. prior: the running context counts as so many
+    images against the batch's own. stream: the running one moves by momentum and is used after
+    that."""
 
-    def blend(running: Tensor, batch: Tensor) -> Tensor:
-        blended = torch.lerp(running, batch.to(running.dtype), share)
-        if track:
+    def __init__(self, layer: QuantileActivation, images: int, track: bool) -> None:
+        stream = layer.context_mode == "stream"
+        self.images, self.track = images, stream and track
+        self.prior = None if stream else layer.prior
+        self.momentum = _STREAM_MOMENTUM if layer.momentum is None else layer.momentum
+        self.share = self.momentum if stream else images / (layer.prior + images)
+
+    def _vector(self, running: Tensor, batch: Tensor) -> Tensor:
+        blended = torch.lerp(running, batch.to(running.dtype), self.share)
+        if self.track:
             with torch.no_grad():
                 running.copy_(blended)
         return blended
 
-    if track:
-        with torch.no_grad():
-            layer.num_batches_tracked.add_(1)
-    scale = shift = None
-    if layer.norm_in:
+    def norm(self, running: Norm, x: Tensor) -> Norm:
         var, mean = channel_statistics(x)
-        mean = blend(rows(layer.running_mean_in), mean)
-        var = blend(rows(layer.running_var_in), var)
-        scale, shift = fold_norm(mean, var, rows(layer.weight_in), rows(layer.bias_in), layer.eps)
+        return running._replace(mean=self._vector(running.mean, mean),
+                                var=self._vector(running.var, var))
+
+    def context(self, running: Tensor, batch: Tensor, n: int) -> Tensor:
+        blended = ops.context_blend(running, batch, None, self.prior, self.momentum, self.images, n)
+        if self.track:
+            running.copy_(blended)
+        return blended
+
+
+def _into_one(layer: QuantileActivation, x: Tensor, quantiles: Tensor, inner: Norm,
+              quantised: bool) -> Optional[Tensor]:
+    """Both halves ranked and written to one output, the others without their outer norm. None
+    where somebody looks on, for a gradient or a compiler."""
+    if not _autograd.plain():
+        return None
+    first = layer._image_channels
+
+    def whole(running: Optional[Tensor], others: Tensor) -> Tensor:
+        return torch.cat([given(running)[:first], others])
+
+    vectors = (whole(layer.running_mean_in, inner.mean), whole(layer.running_var_in, inner.var),
+               layer.weight_in, layer.bias_in, None, None, layer.weight_out, layer.bias_out)
+    if not _autograd.takes_tracked(x, vectors):
+        return None
+    return _autograd.tracked(x, quantiles, vectors, _numbers(layer, quantised))
+
+
+def _in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
+    """Both norms are blended by the same shares as the context, each before what follows it is
+    ranked."""
+    blend = _Blend(layer, x.shape[0], track)
+    if blend.track:
+        with torch.no_grad():
+            given(layer.num_batches_tracked).add_(1)
+    images, others = _halves(layer, x)
+    inner, scale, shift = None, None, None
+    if layer.norm_in:
+        inner = blend.norm(layer._running_norm("in"), others)
+        scale, shift = inner.folded(layer.eps)
     with torch.no_grad():
-        context = rows(layer.context)
-        blended = ops.context_blend(
-            context, ops.context_build(x, scale, shift), None, None if stream else layer.prior,
-            momentum, images, x.numel() // x.shape[1])
-        if track:
-            context.copy_(blended)
-        quantiles = ops.context_quantiles(blended, layer.levels, layer.bound, layer.positive_share)
-    u = quantile_apply(x, quantiles, scale, shift, None, None, layer.bandwidth, quantised)
+        context = blend.context(given(layer._rows(layer.context)),
+                                ops.context_build(others, scale, shift),
+                                others.numel() // others.shape[1])
+        quantiles = ops.context_quantiles(context, layer.levels, layer.bound, layer.positive_share)
+    y = None if images is None else _into_one(layer, x, quantiles, given(inner), quantised)
+    if y is None:
+        u = quantile_apply(others, quantiles, scale, shift, None, None, layer.bandwidth, quantised)
+    else:
+        u = y[:, layer._image_channels:]
     if not layer.norm_out:
         return u
-    var, mean = channel_statistics(u)
-    mean = blend(rows(layer.running_mean_out), mean)
-    var = blend(rows(layer.running_var_out), var)
-    scale, shift = fold_norm(mean, var, rows(layer.weight_out), rows(layer.bias_out), layer.eps)
+    scale, shift = blend.norm(layer._running_norm("out"), u).folded(layer.eps)
     shape = [1, -1] + [1] * (x.dim() - 2)
-    return (u * scale.view(shape) + shift.view(shape)).to(x.dtype)
+    if y is not None:
+        torch.add(u * scale.view(shape), shift.view(shape), out=u)
+        return y
+    return _joined(layer, images, (u * scale.view(shape) + shift.view(shape)).to(x.dtype))

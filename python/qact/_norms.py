@@ -1,19 +1,34 @@
 """What the layers with running statistics share."""
 
-from typing import Optional
+from typing import NamedTuple, Optional, TypeVar
 
 import torch
 from torch import Tensor
 
+_T = TypeVar("_T")
 
-def fold_norm(mean: Tensor, var: Tensor, weight: Optional[Tensor], bias: Optional[Tensor],
-              eps: float) -> tuple[Tensor, Tensor]:
-    """A norm as scale * x + shift, given its statistics."""
-    scale = torch.rsqrt(var + eps)
-    if weight is not None:
-        scale = scale * weight
-    shift = -mean * scale
-    return scale, shift if bias is None else shift + bias
+
+def given(value: Optional[_T]) -> _T:
+    """What a layer's options promise to be there."""
+    assert value is not None
+    return value
+
+
+class Norm(NamedTuple):
+    """A norm whose statistics are given."""
+
+    mean: Tensor
+    var: Tensor
+    weight: Optional[Tensor]
+    bias: Optional[Tensor]
+
+    def folded(self, eps: float) -> tuple[Tensor, Tensor]:
+        """As scale * x + shift."""
+        scale = torch.rsqrt(self.var + eps)
+        if self.weight is not None:
+            scale = scale * self.weight
+        shift = -self.mean * scale
+        return scale, shift if self.bias is None else shift + self.bias
 
 
 def channel_statistics(x: Tensor) -> tuple[Tensor, Tensor]:

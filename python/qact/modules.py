@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ._in_batch import in_batch
 from ._in_running import in_running
+from ._norms import Norm, given
 from ._options import check_options, describe
 from ._running import RunningQuantiles
 from .functional import algorithm_number, context_standard_normal
@@ -119,6 +120,13 @@ class QuantileActivation(nn.Module):
         first = self._image_channels
         return vector if first == 0 or vector is None else vector[first:]
 
+    def _running_norm(self, end: str) -> Norm:
+        """The norm called `end` of those channels, in its running statistics."""
+        return Norm(given(self._rows(getattr(self, "running_mean_" + end))),
+                    given(self._rows(getattr(self, "running_var_" + end))),
+                    self._rows(getattr(self, "weight_" + end)),
+                    self._rows(getattr(self, "bias_" + end)))
+
     def _settings(self, image_channels: int) -> tuple:
         """The numbers of the fused layer's schema, from eps to context_images."""
         return (self.eps, self.levels, self.bound, self.positive_share, self.bandwidth,
@@ -130,15 +138,16 @@ class QuantileActivation(nn.Module):
             return
         with torch.no_grad():
             if self.norm_in:
-                self.running_mean_in.zero_()
-                self.running_var_in.fill_(1)
+                given(self.running_mean_in).zero_()
+                given(self.running_var_in).fill_(1)
             if self.norm_out:
                 # A uniform activation, which is what an untrained layer's context promises.
-                self.running_mean_out.fill_(0.5)
-                self.running_var_out.fill_(1 / 12)
-            if not self.context.is_meta:
-                self.context.copy_(context_standard_normal(self.num_features, self.context.device))
-            self.num_batches_tracked.zero_()
+                given(self.running_mean_out).fill_(0.5)
+                given(self.running_var_out).fill_(1 / 12)
+            context = given(self.context)
+            if not context.is_meta:
+                context.copy_(context_standard_normal(self.num_features, context.device))
+            given(self.num_batches_tracked).zero_()
 
     def reset_parameters(self) -> None:
         self.reset_running_stats()

@@ -7,8 +7,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from . import _autograd
+from ._in_running import in_images
 from ._library import ops
+from ._norms import given
 from ._options import describe
 from .context_mode import layers
 from .modules import QuantileActivation
@@ -134,9 +135,8 @@ class SyncQuantileActivation(QuantileActivation):
         parts = []
         if first > 0:
             own = [v if v is None else v[:first] for v in vectors]
-            settings = (*self._settings(first)[:-1], 0)
             parts.append(_of_no_images(x[:, :first], own) if x.shape[0] == 0 else
-                         _autograd.layer(x[:, :first], *own, settings, False)[0])
+                         in_images(self, x[:, :first]))
         if first < self.num_features:
             beside: list[Any] = []
             parts.append(_WorldLayer.apply(
@@ -146,7 +146,7 @@ class SyncQuantileActivation(QuantileActivation):
                 self._track(*beside)
         elif track:
             with torch.no_grad():
-                self.num_batches_tracked.add_(1)
+                given(self.num_batches_tracked).add_(1)
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def _track(self, stats: Tensor, context: Tensor, values: int) -> None:
@@ -203,9 +203,10 @@ def sync_contexts(model: nn.Module, process_group: Optional[Any] = None) -> None
     for layer in layers(model):
         if not layer.track_running_stats:
             continue
-        _all_reduce(layer.context, group, ranks)
-        layer.context.floor_divide_(ranks)
-        _all_reduce(layer.num_batches_tracked, group, ranks, maximum=True)
+        context = given(layer.context)
+        _all_reduce(context, group, ranks)
+        context.floor_divide_(ranks)
+        _all_reduce(given(layer.num_batches_tracked), group, ranks, maximum=True)
         for end, norm in (("in", layer.norm_in), ("out", layer.norm_out)):
             if not norm:
                 continue

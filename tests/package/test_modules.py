@@ -112,6 +112,31 @@ def test_tracked_with_and_without_gradients_agree():
         assert torch.equal(found, layer(x).detach())
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("mode", ["tracked", "prior", "stream"])
+def test_both_halves_are_each_by_itself_with_and_without_gradients(mode, dtype, layout):
+    layer = trained(image_share=0.5, context_mode=mode).to(dtype).eval()
+    x = torch.randn(10, 6, 4, 4).to(dtype).to(memory_format=layout)
+    with torch.no_grad():
+        found = copy.deepcopy(layer)(x)  # both written to one output
+        images, others = (qact.QuantileActivation(3, **options).to(dtype).eval() for options in (
+            {"scope": "image"}, {"context_mode": mode}))
+        for part, rows in ((images, slice(0, 3)), (others, slice(3, 6))):
+            part.load_state_dict({name: value if value.dim() == 0 else value[rows]
+                                  for name, value in layer.state_dict().items()})
+        expected = torch.cat([images(x[:, :3]), others(x[:, 3:])], 1)
+    assert torch.equal(found, expected) and found.is_contiguous(memory_format=layout)
+    inputs = [x.clone().requires_grad_() for _ in range(2)]
+    y = copy.deepcopy(layer)(inputs[0])
+    assert torch.equal(y, expected)
+    y.square().sum().backward()
+    others.load_state_dict({name: value if value.dim() == 0 else value[3:]
+                            for name, value in layer.state_dict().items()})
+    torch.cat([images(inputs[1][:, :3]), others(inputs[1][:, 3:])], 1).square().sum().backward()
+    assert torch.equal(inputs[0].grad, inputs[1].grad)
+
+
 def test_batch_follows_an_increasing_map():
     layer, x = trained(context_mode="batch", affine_in=False).eval(), torch.randn(200, 6, 2, 2)
     torch.testing.assert_close(layer(x), layer(x * 3 + 5), atol=0.05, rtol=0)

@@ -52,7 +52,8 @@ core::ChannelVector numbers(const MaybeTensor& v) {
   return {v->const_data_ptr(), v->scalar_type() == ScalarType::Double};
 }
 
-void check_norm(const Norm& norm, const Tensor& x) {
+// Without statistics, parameters are those of channels that are ranked in their image.
+void check_norm(const Norm& norm, const Tensor& x, bool in_images) {
   QACT_EXPECT(norm.mean.has_value() == norm.var.has_value(), "[", kTracked,
               "] expected a mean and a variance, got one of the two");
   const MaybeTensor* const vectors[] = {&norm.mean, &norm.var, &norm.weight, &norm.bias};
@@ -61,15 +62,16 @@ void check_norm(const Norm& norm, const Tensor& x) {
     check_channels(kTracked, names[i], *vectors[i], x);
     if (!*vectors[i]) continue;
     const ScalarType type = (*vectors[i])->scalar_type();
-    QACT_EXPECT((type == ScalarType::Float || type == ScalarType::Double) && norm.mean &&
-                    type == norm.mean->scalar_type() && (*vectors[i])->is_contiguous(),
+    QACT_EXPECT((type == ScalarType::Float || type == ScalarType::Double) &&
+                    (norm.mean ? type == norm.mean->scalar_type() : in_images) &&
+                    (*vectors[i])->is_contiguous(),
                 "[", kTracked, "] expected contiguous float32 or float64 vectors of one type, ",
                 "got ", describe(**vectors[i]));
   }
 }
 
-void fold_norm(const Norm& norm, double eps, const Tensor& x, FoldedNorm& out) {
-  check_norm(norm, x);
+void fold_norm(const Norm& norm, double eps, const Tensor& x, bool in_images, FoldedNorm& out) {
+  check_norm(norm, x, in_images);
   if (!norm.mean) return;
   const int64_t channels = x.size(1);
   if (norm.mean->scalar_type() == ScalarType::Double) {
@@ -108,12 +110,13 @@ Tensor layer_tracked(Tensor x, Tensor quantiles, MaybeTensor mean_in, MaybeTenso
   const int64_t rows = x.size(1) - image_channels;
   check_given_quantiles(kTracked, x, quantiles, rows);
   FoldedNorm in, out;
-  fold_norm({mean_in, var_in, weight_in, bias_in}, eps, x, in);
-  fold_norm({mean_out, var_out, weight_out, bias_out}, eps, x, out);
+  const bool in_images = image_channels > 0;
+  fold_norm({mean_in, var_in, weight_in, bias_in}, eps, x, in_images, in);
+  fold_norm({mean_out, var_out, weight_out, bias_out}, eps, x, in_images, out);
   ResultTensor y(x);
   if (x.numel() == 0) return y.take();
   const FlatTensor flat = flatten_spatial(x);
-  if (image_channels > 0) {
+  if (in_images) {
     of_images.eps = eps;
     of_images.shape = flat.shape;
     of_images.x = flat.view;
