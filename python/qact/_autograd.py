@@ -6,6 +6,8 @@ plain eager calls there is another one, which costs less: it hands the tensors t
 autograd, and keeps what the backward pass needs without a second look at the call.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -41,7 +43,7 @@ def _wanted(gradients: Tensor, needed) -> tuple:
     return tuple(row if need else None for row, need in zip(rows, needed))
 
 
-def _register(op, gradients, setup) -> type:
+def _register(op, gradients, setup) -> Any:
     """Registers a formula with the operator, and returns it as torch.func wants it."""
     torch.library.register_autograd(op, gradients, setup_context=setup)
     return type(op.name().replace("::", "_"), (torch.autograd.Function,), {
@@ -54,7 +56,7 @@ def _register(op, gradients, setup) -> type:
 
 # --- what has no gradient: differentiating it is an error that names the operator
 
-def _without_gradient(op) -> type:
+def _without_gradient(op) -> Any:
     def refuse(ctx, *_):
         raise NotImplementedError(f"[{op._opname}] expected no gradient to be asked of it, got "
                                   "one: it cannot be differentiated")

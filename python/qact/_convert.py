@@ -1,14 +1,14 @@
 """A model's activations replaced by quantile activations, call by call."""
 
 import copy
-from typing import Any, Callable, Union
+from typing import Any, Callable, Optional, Union
 
 import torch
 import torch.nn.functional as F
 from torch import fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
 
-from ._sites import Site, Tracer, find_sites
+from ._sites import BATCH_NORM, Site, Tracer, find_sites
 from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
                       QuantileActivation3d)
 
@@ -136,15 +136,18 @@ def _absorb(layer: QuantileActivation, norm: nn.modules.batchnorm._BatchNorm) ->
             if value is not None and target is not None:
                 target.copy_(value)
     for name in ("weight", "bias"):
-        own = getattr(layer, name + "_in")
-        if own is not None and state[name] is not None:
-            own.requires_grad_(state[name].requires_grad)
+        own, value = getattr(layer, name + "_in"), state[name]
+        if own is not None and value is not None:
+            own.requires_grad_(value.requires_grad)
 
 
 def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
              options: dict[str, Any]) -> None:
-    norm = modules[str(site.norm.target)] if site.norm is not None else None
-    if norm is not None:
+    norm: Optional[BATCH_NORM] = None
+    if site.norm is not None:
+        module = modules[str(site.norm.target)]
+        assert isinstance(module, BATCH_NORM)
+        norm = module
         inner = {"eps": norm.eps, "momentum": norm.momentum,
                  "affine_in": options.get("affine_in", norm.affine),
                  "track_running_stats": norm.track_running_stats}

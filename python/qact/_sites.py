@@ -1,7 +1,7 @@
 """Where a traced model calls its activations, and what is known of each call."""
 
 import dataclasses
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 import torch
 import torch.nn.functional as F
@@ -82,20 +82,20 @@ def _in_place(node: fx.Node, modules: dict[str, nn.Module]) -> bool:
 
 def _shape(node: fx.Node) -> Optional[tuple[int, ...]]:
     meta = node.meta.get("tensor_meta")
-    return tuple(meta.shape) if hasattr(meta, "shape") else None
+    return tuple(meta.shape) if meta is not None and hasattr(meta, "shape") else None
 
 
-def _fail(node: fx.Node, why: str) -> None:
+def _fail(node: fx.Node, why: str) -> NoReturn:
     raise ValueError(f"[convert] expected an activation that can be replaced, got '{node}' "
                      f"({node.format_node()}): {why}")
 
 
-def _check_input(node: fx.Node, source: fx.Node, modules: dict[str, nn.Module]) -> None:
-    """Raises where a layer would not rank channels, or would not mean the same."""
+def _checked_shape(node: fx.Node, source: fx.Node,
+                   modules: dict[str, nn.Module]) -> tuple[int, ...]:
+    """Of the input. Raises where a layer would not rank channels, or would not mean the same."""
     shape = _shape(source)
     if shape is None or len(shape) < 2:
         _fail(node, f"its input is no tensor of (B,C,...), but of shape {shape}")
-        return
     producer = modules.get(str(source.target)) if source.op == "call_module" else None
     linear = isinstance(producer, (nn.Linear, nn.LayerNorm)) or source.target in (
         F.linear, F.layer_norm)
@@ -106,12 +106,13 @@ def _check_input(node: fx.Node, source: fx.Node, modules: dict[str, nn.Module]) 
         order = list(node.graph.nodes)
         if any(order.index(user) > order.index(node) for user in source.users if user is not node):
             _fail(node, "it works in place, and others read its input afterwards")
+    return shape
 
 
 def find_sites(graph: fx.Graph, modules: dict[str, nn.Module]) -> list[Site]:
     """All calls of activations, in their order. Shapes must have been propagated."""
     nodes = list(graph.nodes)
-    calls_of = {}
+    calls_of: dict[str, list[fx.Node]] = {}
     for node in nodes:
         if node.op == "call_module":
             calls_of.setdefault(node.target, []).append(node)
@@ -127,9 +128,9 @@ def find_sites(graph: fx.Graph, modules: dict[str, nn.Module]) -> list[Site]:
         elif (source.op == "call_module" and plain_norm(modules[source.target])
               and len(source.users) == 1 and len(calls_of[source.target]) == 1):
             norm = source
-        _check_input(node, source, modules)
+        shape = _checked_shape(node, source, modules)
         name = str(node.target) if node.op == "call_module" else node.name
-        sites.append(Site(node, name, _shape(source), norm))
+        sites.append(Site(node, name, shape, norm))
     _find_stages(sites)
     _find_trunk(nodes, sites)
     return sites
