@@ -10,10 +10,6 @@
 
 namespace qact::python {
 
-using torch::stable::accelerator::DeviceGuard;
-
-inline DeviceGuard device_guard(const Tensor& on) { return DeviceGuard(on.get_device_index()); }
-
 // The current stream of a tensor's device, with scratch memory. The allocator hands that memory to
 // no other stream before what is queued here has used it.
 struct CudaStream {

@@ -1,0 +1,138 @@
+// The fused layer's operators, once for all devices: what cpu/device.h and cuda/device.h have.
+#pragma once
+
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "python/ops/call_python.h"
+#include "python/ops/layer.h"
+#include "qact/core/context.h"
+
+namespace qact::python {
+
+inline bool scope_is_batch(const LayerSettings& settings, const Tensor& x) {
+  return settings.image_channels == 0 &&
+         (settings.context_images == 0 || settings.context_images >= x.size(0));
+}
+
+template <class Device>
+std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
+    Tensor x, MaybeTensor weight_in, MaybeTensor bias_in, MaybeTensor weight_out,
+    MaybeTensor bias_out, double eps, int64_t levels, double bound, double positive_share,
+    double bandwidth, int64_t algorithm, int64_t image_channels, int64_t context_images, bool keep,
+    bool track) {
+  const LayerSettings settings = {eps,       levels,    bound,          positive_share,
+                                  bandwidth, algorithm, image_channels, context_images};
+  const LayerVectors vectors = {weight_in, bias_in, weight_out, bias_out};
+  core::LayerForward call;
+  call.quantile = check_layer(x, vectors, settings);
+  Device::check("quantile_layer", x);
+  if (!Device::kKnowsScopes && !scope_is_batch(settings, x)) {
+    return std::tuple_cat(call_python<4>("qact_python::layer_forward_in_scope", x, weight_in,
+                                         bias_in, weight_out, bias_out, eps, levels, bound,
+                                         positive_share, bandwidth, algorithm, image_channels,
+                                         context_images, keep, track));
+  }
+  const typename Device::Guard guard(x);
+  const FlatTensor in = Device::flatten(x);
+  typename Device::Result y(x, in);
+  const LayerOperands operands(vectors);
+  const int64_t rows = x.size(1) - image_channels;
+  const typename Device::Kept sizes(x, settings.scope());
+  const Tensor kept = empty_beside(x, {keep ? sizes.bytes() : 0}, ScalarType::Byte);
+  Tensor codes;  // written in any case
+  if (!keep) codes = empty_beside(x, {x.numel()}, ScalarType::Byte);
+  const Tensor stats = empty_beside(x, {rows, core::kLayerStats}, ScalarType::Double);
+  const Tensor context = empty_beside(x, {track ? rows : 0, core::kContextBins}, ScalarType::Long);
+  call.eps = eps;
+  call.scope = settings.scope();
+  call.shape = in.shape;
+  call.x = in.view;
+  call.y = y.view();
+  operands.fill(call);
+  if (keep) {
+    sizes.fill(call, static_cast<uint8_t*>(kept.mutable_data_ptr()));
+  } else {
+    call.code = static_cast<uint8_t*>(codes.mutable_data_ptr());
+  }
+  call.stats = static_cast<double*>(stats.mutable_data_ptr());
+  if (track) call.context = static_cast<int64_t*>(context.mutable_data_ptr());
+  Device::run(call, x);
+  return {y.take(), kept, stats, context};
+}
+
+template <class Device>
+std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor kept, Tensor stats,
+                                          MaybeTensor weight_in, MaybeTensor bias_in,
+                                          MaybeTensor weight_out, double eps, int64_t levels,
+                                          double bound, double positive_share, double bandwidth,
+                                          int64_t algorithm, int64_t image_channels,
+                                          int64_t context_images) {
+  const LayerSettings settings = {eps,       levels,    bound,          positive_share,
+                                  bandwidth, algorithm, image_channels, context_images};
+  const MaybeTensor none;
+  const LayerVectors vectors = {weight_in, bias_in, weight_out, none};
+  core::LayerBackward call;
+  call.quantile = check_layer_backward(grad_y, vectors, settings);
+  Device::check("quantile_layer_backward", grad_y);
+  if (!Device::kKnowsScopes && !scope_is_batch(settings, grad_y)) {
+    return std::tuple_cat(call_python<2>("qact_python::layer_backward_in_scope", grad_y, x, kept,
+                                         stats, weight_in, bias_in, weight_out, eps, levels, bound,
+                                         positive_share, bandwidth, algorithm, image_channels,
+                                         context_images));
+  }
+  const typename Device::Kept sizes(grad_y, settings.scope());
+  check_kept(grad_y, x, kept, stats, settings, sizes.wanted());
+  const typename Device::Guard guard(grad_y);
+  const Tensor& like = x ? *x : grad_y;
+  const FlatTensor in = Device::flatten(like);
+  const FlatTensor grad = x ? Device::flatten_alike(grad_y, in) : in;
+  typename Device::Result grad_x(like, in);
+  const LayerOperands operands(vectors);
+  const Tensor statistics = as_contiguous(stats);
+  call.eps = eps;
+  call.scope = settings.scope();
+  call.shape = grad.shape;
+  call.grad_y = grad.view;
+  if (x) call.x = in.view;
+  operands.fill(call);
+  sizes.fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
+  call.stats = static_cast<const double*>(statistics.const_data_ptr());
+  call.grad_x = grad_x.view();
+  Tensor affine = Device::run(call, grad_y);
+  return {grad_x.take(), std::move(affine)};
+}
+
+template <class Device>
+void layer_track(Tensor mean_in, Tensor var_in, Tensor mean_out, Tensor var_out, Tensor context,
+                 Tensor batches, Tensor stats, Tensor batch, std::optional<double> momentum,
+                 int64_t n, int64_t context_images, int64_t images) {
+  check_track({mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
+               context_images, images});
+  const typename Device::Guard guard(context);
+  std::array<Tensor, 4> running = {mean_in, var_in, mean_out, var_out}, moved = running;
+  for (Tensor& vector : moved) vector = Device::running(vector);
+  const Tensor of = as_contiguous(stats), counts = as_contiguous(batch);
+  core::LayerTrack call = track_call({moved[0], moved[1], moved[2], moved[3], context, batches, of,
+                                      counts, momentum, n, context_images, images});
+  call.stats = static_cast<const double*>(of.const_data_ptr());
+  call.batch = static_cast<const int64_t*>(counts.const_data_ptr());
+  call.momentum = momentum ? *momentum : 1.0 / static_cast<double>(Device::batches(batches) + 1);
+  Device::run(call, context);
+  for (size_t i = 0; i < running.size(); ++i) {
+    if (moved[i].get() != running[i].get()) torch::stable::copy_(running[i], moved[i]);
+  }
+}
+
+template <class Device, class Library>
+void register_layer(Library& m) {
+  m.impl("layer_forward", TORCH_BOX(&layer_forward<Device>));
+  m.impl("layer_backward", TORCH_BOX(&layer_backward<Device>));
+  m.impl("layer_track", TORCH_BOX(&layer_track<Device>));
+}
+
+}  // namespace qact::python
