@@ -1,6 +1,7 @@
 """Where a traced model calls its activations, and what is known of each call."""
 
 import dataclasses
+import operator
 from typing import Any, NoReturn, Optional
 
 import torch
@@ -9,10 +10,17 @@ from torch import fx, nn
 
 BATCH_NORM = nn.modules.batchnorm._BatchNorm
 
-MODULES = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.SiLU, nn.GELU, nn.Hardswish)
-FUNCTIONS = (F.relu, F.relu6, F.leaky_relu, F.elu, F.selu, F.silu, F.gelu, F.hardswish, torch.relu,
-             torch.relu_, torch.selu)
+MODULES = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.CELU, nn.SELU, nn.SiLU, nn.GELU,
+           nn.Mish, nn.Hardswish)
+FUNCTIONS = (F.relu, F.relu6, F.leaky_relu, F.elu, F.celu, F.selu, F.silu, F.gelu, F.mish,
+             F.hardswish, torch.relu, torch.relu_, torch.selu)
 METHODS = ("relu", "relu_")
+
+# What leaves every value in its place.
+ELEMENTWISE = (nn.Dropout, nn.Dropout1d, nn.Identity, *MODULES, *FUNCTIONS, *METHODS, operator.add,
+               operator.iadd, operator.sub, operator.mul, operator.imul, operator.truediv, torch.add,
+               torch.sub, torch.mul, "add", "add_", "mul", "mul_", "contiguous", "clone")
+CHANNELS_LAST = (nn.Linear, nn.LayerNorm, F.linear, F.layer_norm)
 
 
 @dataclasses.dataclass
@@ -90,16 +98,44 @@ def _fail(node: fx.Node, why: str) -> NoReturn:
                      f"({node.format_node()}): {why}")
 
 
+def _kind(node: fx.Node, modules: dict[str, nn.Module]) -> Any:
+    """Of what is called: a module's type, a function, or a method's name."""
+    return type(modules[str(node.target)]) if node.op == "call_module" else node.target
+
+
+def _is_of(kind: Any, kinds: tuple) -> bool:
+    if isinstance(kind, type):
+        return issubclass(kind, tuple(k for k in kinds if isinstance(k, type)))
+    return kind in kinds
+
+
+def _channels_come_last(node: fx.Node, modules: dict[str, nn.Module], seen: set[fx.Node]) -> bool:
+    """Whether its values come from a Linear or a LayerNorm, in their places."""
+    if node in seen or node.op not in ("call_module", "call_function", "call_method"):
+        return False
+    seen.add(node)
+    kind = _kind(node, modules)
+    return _is_of(kind, CHANNELS_LAST) or _is_of(kind, ELEMENTWISE) and any(
+        _channels_come_last(source, modules, seen) for source in node.all_input_nodes)
+
+
+def _check_whole(node: fx.Node, modules: dict[str, nn.Module]) -> None:
+    """Raises for a module that is not looked into, yet activates."""
+    module = modules[str(node.target)]
+    inside = any(is_activation(m) for m in module.modules() if m is not module)
+    activation = getattr(module, "activation", None)
+    if not isinstance(module, BATCH_NORM) and (
+            inside or activation in FUNCTIONS or is_activation(activation)):
+        _fail(node, f"torch.fx does not look into {type(module).__name__}, which has activations")
+
+
 def _checked_shape(node: fx.Node, source: fx.Node,
                    modules: dict[str, nn.Module]) -> tuple[int, ...]:
     """Of the input. Raises where a layer would not rank channels, or would not mean the same."""
     shape = _shape(source)
     if shape is None or len(shape) < 2:
         _fail(node, f"its input is no tensor of (B,C,...), but of shape {shape}")
-    producer = modules.get(str(source.target)) if source.op == "call_module" else None
-    linear = isinstance(producer, (nn.Linear, nn.LayerNorm)) or source.target in (
-        F.linear, F.layer_norm)
-    if linear and len(shape) > 2:
+    if len(shape) > 2 and _channels_come_last(source, modules, set()):
         _fail(node, "after a Linear or LayerNorm, whose channels come last, dimension 1 of "
                     f"{shape} is no channel")
     if _in_place(node, modules) and any(user is not node for user in source.users):
@@ -115,6 +151,7 @@ def find_sites(graph: fx.Graph, modules: dict[str, nn.Module]) -> list[Site]:
     calls_of: dict[str, list[fx.Node]] = {}
     for node in nodes:
         if node.op == "call_module":
+            _check_whole(node, modules)
             calls_of.setdefault(node.target, []).append(node)
     sites = []
     for node in nodes:

@@ -129,6 +129,17 @@ def test_what_cannot_be_placed_raises():
         def forward(self, x):
             return F.gelu(self.fc(x))
 
+    class Residual(Tokens):
+        """From a Linear by way of what leaves the values in their places."""
+
+        def __init__(self):
+            super().__init__()
+            self.drop = nn.Dropout(0.1)
+
+        def forward(self, x):
+            x = x + self.drop(self.fc(x))
+            return torch.relu(x * 2 + x)
+
     class Flow(nn.Module):
         def forward(self, x):
             return F.relu(x) if x.sum() > 0 else x
@@ -152,6 +163,9 @@ def test_what_cannot_be_placed_raises():
             (InPlace(), torch.randn(2, 5), "works in place"),
             (Dropout(), torch.randn(2, 5), "expected dropout as a module"),
             (Flat(), torch.randn(2, 5, 8), r"no tensor of \(B,C,...\)"),
+            (Residual(), torch.randn(2, 5, 8), "channels come last"),
+            (nn.Sequential(nn.ReLU(), nn.TransformerEncoderLayer(8, 2, 16)), torch.randn(2, 5, 8),
+             "torch.fx does not look into TransformerEncoderLayer, which has activations"),
             (nn.Sequential(nn.Linear(5, 5)), torch.randn(2, 5), "expected calls of activations")):
         with pytest.raises(ValueError, match=message):
             qact.convert(model, x, sites="all")
