@@ -1,6 +1,7 @@
 """The fallback for devices without kernels, run on the CPU against the exact kernels; and what
 CUDA tensors are told where its library is missing."""
 
+import copy
 import warnings
 
 import pytest
@@ -131,6 +132,49 @@ def test_empty_batches():
 @pytest.mark.parametrize("key", ["MPS", "XPU", "HPU", "PrivateUse1"])
 def test_devices_without_kernels_have_the_fallback(name, key):
     assert torch._C._dispatch_has_computed_kernel_for_dispatch_key("qact_python::" + name, key)
+
+
+@pytest.fixture
+def without_kernels():
+    """The CPU as a device without kernels. What the fallback itself asks the CPU for stays."""
+    def switch():
+        for function in _fallback.FALLBACKS:
+            if function.__name__ not in ("quantiles", "context_quantiles"):
+                library.impl(function.__name__, function, "CPU", allow_override=True)
+
+    with torch.library._scoped_library("qact_python", "IMPL") as library, \
+            warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a kernel is overridden
+        yield switch
+
+
+@pytest.mark.parametrize("mode", ["train", "tracked", "batch", "prior", "stream"])
+@pytest.mark.parametrize("options", [
+    {}, {"image_share": 0.5}, {"scope": "image"}, {"scope": "group", "group_images": 4},
+    {"momentum": None}, {"norm_in": False, "norm_out": False}], ids=str)
+def test_a_layer_without_kernels_is_the_same(without_kernels, mode, options):
+    def run(layer, x):
+        x = x.clone().requires_grad_()
+        y = layer(x)
+        (y * torch.linspace(-1, 1, y.numel()).view_as(y)).sum().backward()
+        with torch.no_grad():
+            again = layer(x)
+        return [y.detach(), again, x.grad, *(p.grad for p in layer.parameters()),
+                *layer.state_dict().values()]
+
+    x = torch.randn(8, 6, 4, 4, dtype=torch.float64) * 2 + 1
+    layer = qact.QuantileActivation(6, algorithm="exact", dtype=torch.float64, **options)
+    layer(x + 1)
+    layer.train(mode == "train")
+    layer.context_mode = "tracked" if mode == "train" else mode
+    other = copy.deepcopy(layer)
+    expected = run(layer, x)
+    without_kernels()
+    for found, like in zip(run(other, x), expected, strict=True):
+        if like.dtype == torch.int64:
+            assert (found - like).abs().max() <= 8  # of 2^-16 values
+        else:
+            torch.testing.assert_close(found, like, rtol=0.02, atol=0.01 * float(like.abs().max()))
 
 
 def test_it_warns_once():
