@@ -21,13 +21,15 @@ TEST(ShortLayer, IsForShortContextsThatAreRankedExactly) {
 }
 
 void expect_oracle(const Shape& shape, const Affines& affines, const Quantile& quantile,
-                   DType dtype) {
-  Tensor x = filled(shape, Distribution::normal, 161, dtype, Layout::contiguous);
-  Tensor grad_y = filled(shape, Distribution::normal, 162, dtype, Layout::contiguous);
-  const LayerRun run(x, grad_y, affines, quantile, threads(1));
+                   DType dtype, Distribution distribution = Distribution::normal,
+                   Layout layout = Layout::contiguous) {
+  Tensor x = filled(shape, distribution, 161, dtype, layout);
+  Tensor grad_y = filled(shape, Distribution::normal, 162, dtype, layout);
+  const LayerRun run(x, grad_y, affines, quantile, threads(1), layout);
   for (int64_t c = 0; c < shape.channels; ++c) {
     reference::LayerParameters parameters = affines.of(c);
     parameters.quantile.bound = quantile.bound;
+    parameters.quantile.bandwidth = quantile.bandwidth;
     const LayerCase given{x.get(c), grad_y.get(c), parameters, dtype, /*exact=*/true};
     expect_levels(given, run.found(c));
     expect_norms(given, run.found(c));
@@ -36,7 +38,30 @@ void expect_oracle(const Shape& shape, const Affines& affines, const Quantile& q
   }
 }
 
-// A grid of the density that the kernels have no room for.
+// The sort has as many rows as the next power of two.
+TEST(ShortLayer, SortsContextsOfEveryLength) {
+  for (int64_t n = 2; n <= cpu::kShortContext; n += n < 35 ? 1 : n < 250 ? 29 : 1) {
+    for (const Layout layout : kLayouts) {
+      for (const Distribution distribution : {Distribution::normal, Distribution::ties}) {
+        SCOPED_TRACE(std::to_string(n) + " values, " + name(layout) + ", " + name(distribution));
+        expect_oracle({1, 17, n}, Affines(17), {}, DType::f32, distribution, layout);
+        if (HasFailure()) return;
+      }
+    }
+  }
+  expect_oracle({7, 3, 9}, Affines(3), {}, DType::f64);
+}
+
+// Gaps between neighbours from far less than a bandwidth to many of them.
+TEST(ShortLayer, HasGradientsForEveryBandwidth) {
+  for (const double bandwidth : {0.02, 0.1, 0.3, 3.0}) {
+    SCOPED_TRACE(bandwidth);
+    Quantile quantile;
+    quantile.bandwidth = bandwidth;
+    expect_oracle({1, 5, 200}, Affines(5), quantile, DType::f32);
+  }
+}
+
 TEST(ShortLayer, HasGradientsOfVeryWideContexts) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     Affines affines(19);

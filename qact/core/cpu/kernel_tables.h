@@ -5,6 +5,7 @@
 #include "qact/core/cpu/grad_kernels.h"
 #include "qact/core/cpu/move_kernels.h"
 #include "qact/core/cpu/rank_kernels.h"
+#include "qact/core/cpu/short_grad_kernels.h"
 #include "qact/core/cpu/short_kernels.h"
 #include "qact/core/cpu/strip_kernels.h"
 #include "qact/core/cpu/table_kernels.h"

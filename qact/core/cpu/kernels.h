@@ -113,16 +113,17 @@ struct ChannelRuns {
   int64_t x_step, y_step;
 };
 
-// Contexts of at most so many values are ranked by comparing all of them, a vector of channels at a
-// time.
+// Contexts of at most so many values are sorted, a vector of channels at a time.
 inline constexpr int32_t kShortContext = 256;
-inline constexpr int32_t kShortNodes = 1024;  // the longest grid of their densities
 
 struct ShortRule {
-  static constexpr int kPerBandwidth = 4, kReach = 16;  // of DensityGrid
   int levels;
   double bound, positive_share, bandwidth, eps;
-  float taps[2 * kReach + 1];
+};
+// Value i of lane l lies at value[i] + l * lane, in some lanes.
+struct ShortPlaces {
+  const int32_t* value;
+  int32_t lane, lanes;
 };
 template <class Real>
 struct ShortAffine {
@@ -134,15 +135,16 @@ struct ShortNorm {
   double mean_in[kLanes<Real>], var_in[kLanes<Real>], mean_out[kLanes<Real>], var_out[kLanes<Real>];
   double inverse[kLanes<Real>];    // of the deviation
   double weight[2][kLanes<Real>];  // of a value below 0, and of others
-  bool finite[kLanes<Real>];
+  double none[kLanes<Real>];       // 0; NaN without a finite norm
 };
-// What the backward pass works in.
+// What both passes work in, of as many rows as the sort has: x, then keys in the order of z, and
+// where each of them comes from and goes to.
 template <class Real>
 struct ShortRoom {
-  static constexpr int kValues = kShortContext * kLanes<Real>;
-  alignas(64) Real z[kValues], level[kValues], place[kValues];
-  alignas(64) Real mass[(kShortNodes + 2 * ShortRule::kReach + 1) * kLanes<Real>];
-  alignas(64) Real density[(kShortNodes + 1) * kLanes<Real>];
+  Real *key, *z, *level;
+  int32_t* place;
+  // For the backward pass; four rows of waves for every value.
+  Real *dy, *weight, *density, *waves;
 };
 
 // Over strips: contiguous values of one channel.
@@ -185,13 +187,16 @@ struct TensorKernels {
   void (*grad_table)(const GradLine& line, const CodeTable& table, GradTable<Real>& map);
 
   // The fused layer on one context of n values, n <= kShortContext, in each of kLanes channels,
-  // which lie side by side. A channel without a finite norm comes out as NaN.
-  void (*short_forward)(const Real* x, int32_t n, const ShortRule& rule,
-                        const ShortAffine<Real>& affine, ShortNorm<Real>& norm, Real* z, Real* y);
+  // which lie side by side in room.key. A channel without a finite norm comes out as NaN. Leaves z
+  // in room.z, in ascending order. There may be no y.
+  void (*short_forward)(int32_t n, const ShortPlaces& places, const ShortRule& rule,
+                        const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
+                        ShortRoom<Real>& room, Real* y);
   // grad_affine: [lanes][4].
-  void (*short_backward)(const Real* x, const Real* dy, int32_t n, const ShortRule& rule,
-                         const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
-                         ShortRoom<Real>& room, double* grad_affine, Real* dx);
+  void (*short_backward)(const Real* dy, int32_t n, const ShortPlaces& places,
+                         const ShortRule& rule, const ShortAffine<Real>& affine,
+                         ShortNorm<Real>& norm, ShortRoom<Real>& room, double* grad_affine,
+                         Real* dx);
 };
 
 // min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b]))); heavier bins than the limit

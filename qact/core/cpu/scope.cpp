@@ -134,7 +134,7 @@ void forward_each(const LayerForward& call, const ContextSet& contexts, Tracked*
                                                                    const Execution& on) mutable {
         LayerForward own = part(call, contexts, i);
         if (!kept) own.code = scratch.code.data();
-        own.stats = scratch.stats.data();
+        own.stats = tracked || !shorts ? scratch.stats.data() : nullptr;
         own.context = tracks ? scratch.context.data() : nullptr;
         if (shorts) {
           short_layer.forward(own);

@@ -18,7 +18,7 @@ inline bool is_short_context(const Quantile& quantile, int64_t n, DType dtype) {
          n * size_of(dtype) < static_cast<int64_t>(sizeof(CodeTable));
 }
 
-// For any number of calls that have one context per channel, all as long as the longest or shorter.
+// For any number of calls of the same channels that have one context per channel.
 template <class Real>
 class ShortLayer {
  public:
@@ -31,18 +31,31 @@ class ShortLayer {
   static constexpr int64_t kN = kLanes<Real>;
 
   template <class Call>
-  void start(const Call& call);
-  // Those of some channels between a tensor and rows of values.
-  void load(const View& view, const Shape& shape, int64_t first, AlignedVector<Real>& rows);
-  void store(const AlignedVector<Real>& rows, const Shape& shape, int64_t first, const View& view);
+  void start(const Call& call, bool backward);
+  // move(from, to, runs) for some channels' values, in a tensor and as rows of lanes.
+  template <class Move>
+  void move_rows(const View& view, const Shape& shape, int64_t first, Real* rows,
+                 const Move& move) const;
+  void load(const View& x, const Shape& shape, int64_t first);
+  // Values are gathered from a buffer, and scattered into one: of rows if channels are neighbours
+  // in the tensor, of strips otherwise.
+  void place_values(const View& view, const Shape& shape);
+  void fill_buffer(const View& from, const Shape& shape, int64_t first);
+  void empty_buffer(const Shape& shape, int64_t first, const View& to);
+  RunBlock strips_of(const View& view, const Shape& shape, int64_t first) const;
   template <class Call>
-  ShortAffine<Real> affine(const Call& call, int64_t first) const;
+  void set_affines(const Call& call);
 
   const TensorKernels<Real>& kernels_;
+  std::vector<ShortAffine<Real>> affines_;  // of each vector of channels
   ShortRule rule_;
   ShortNorm<Real> norm_;
-  AlignedVector<Real> strips_, x_, z_, y_, dy_;
-  AlignedVector<ShortRoom<Real>> room_;
+  ShortRoom<Real> room_;
+  ShortPlaces places_;
+  bool rows_at_once_ = false;
+  AlignedVector<Real> arrays_, buffer_;
+  AlignedVector<int32_t> places_of_rows_;
+  std::vector<int32_t> offsets_;
   std::vector<Real> context_;
   std::vector<uint8_t> scratch_;
 };

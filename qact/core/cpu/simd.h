@@ -122,6 +122,20 @@ template <int kN>
 inline Lanes<float, kN> with_sign(const Lanes<float, kN>& v, const Lanes<float, kN>& sign) {
   return each<Lanes<float, kN>>([&](int p) { return sign.part[p] < 0 ? -v.part[p] : v.part[p]; });
 }
+inline Lanes<double, 8> square_root(const Lanes<double, 8>& v) {
+  using L = Lanes<double, 8>;
+#if defined(__AVX512F__)
+  return each<L>([&](int p) { return (L::Part)_mm512_sqrt_pd((__m512d)v.part[p]); });
+#elif defined(__AVX2__)
+  return each<L>([&](int p) { return (L::Part)_mm256_sqrt_pd((__m256d)v.part[p]); });
+#else
+  return each<L>([&](int p) {
+    L::Part out;
+    for (int l = 0; l < 8 / kParts; ++l) out[l] = __builtin_sqrt(v.part[p][l]);
+    return out;
+  });
+#endif
+}
 inline Lanes<float, 16> square_root(const Lanes<float, 16>& v) {
   using L = Lanes<float, 16>;
 #if defined(__AVX512F__)

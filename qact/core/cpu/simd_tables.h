@@ -79,35 +79,6 @@ inline IntVec<Real> count_less(const IntVec<Real>& count, const Vec<Real>& a, co
            return __builtin_convertvector(a.part[p] < b.part[p], typename I::Part);
          });
 }
-// rank[i] = how many of the n rows are at most row i, in each lane. Four rows share every load. Not
-// inline: inside a longer function GCC keeps the counts in memory.
-template <class Real>
-[[gnu::noinline]] void rank_rows(const Real* rows, int32_t n, int32_t* rank) {
-  using Part = typename Vec<Real>::Part;
-  using Count = typename IntVec<Real>::Part;
-  constexpr int kN = 64 / sizeof(Real), kPart = kN / kParts;
-  for (int p = 0; p < kParts; ++p) {
-    const auto row = [&](int32_t i) {
-      Part out;
-      std::memcpy(&out, rows + (i < n ? i : n - 1) * kN + p * kPart, sizeof(out));
-      return out;
-    };
-    for (int32_t i = 0; i < n; i += 4) {
-      const Part a = row(i), b = row(i + 1), c = row(i + 2), d = row(i + 3);
-      Count counts[4] = {};
-      for (int32_t j = QACT_MUTANT("rank_rows_first"); j < n; ++j) {
-        const Part other = row(j);
-        counts[0] -= __builtin_convertvector(other <= a, Count);
-        counts[1] -= __builtin_convertvector(other <= b, Count);
-        counts[2] -= __builtin_convertvector(other <= c, Count);
-        counts[3] -= __builtin_convertvector(other <= d, Count);
-      }
-      for (int32_t k = 0; k < 4 && i + k < n; ++k) {
-        std::memcpy(rank + (i + k) * kN + p * kPart, &counts[k], sizeof(counts[k]));
-      }
-    }
-  }
-}
 
 template <int kN>
 inline bool any_negative(const Lanes<int32_t, kN>& v) {
