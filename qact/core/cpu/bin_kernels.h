@@ -77,29 +77,36 @@ void count_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint16
 }
 
 #if defined(__AVX512BW__)
-// Bins marked by an entry >= 0, a bit each in four registers, where shuffles look them up.
+// Bins marked by an entry >= 0, a bit each in registers, where shuffles look them up: 1,024 bins
+// in each of kPairs pairs.
+template <int kPairs>
 class MarkedBins {
  public:
-  static constexpr int kMost = 4 * 512;
+  static constexpr int kMost = 1024 * kPairs;
 
   MarkedBins(const int32_t* marks, int32_t bins) {
     uint16_t words[kMost / 16] = {};
     for (int32_t b = 0; b < bins; b += 16) {
       words[b / 16] = ~_mm512_movepi32_mask(_mm512_loadu_si512(marks + b));
     }
-    for (int k = 0; k < 4; ++k) words_[k] = _mm512_loadu_si512(words + 32 * k);
+    for (int k = 0; k < 2 * kPairs; ++k) words_[k] = _mm512_loadu_si512(words + 32 * k);
   }
 
-  // The places, from `first` on, of those of 32 bins that are marked. Returns how many, and
-  // writes 16 more at most.
-  int find(const uint16_t* bins, int32_t first, int32_t* places) const {
+  // The places, from `first` on, of those of 32 bins that are marked and wanted. Returns how many,
+  // and writes 16 more at most.
+  int find(const uint16_t* bins, uint32_t wanted, int32_t first, int32_t* places) const {
     const __m512i bin = _mm512_loadu_si512(bins), word = _mm512_srli_epi16(bin, 4);
-    const __m512i low = _mm512_permutex2var_epi16(words_[0], word, words_[1]);
-    const __m512i high = _mm512_permutex2var_epi16(words_[2], word, words_[3]);
-    const __mmask32 upper = _mm512_test_epi16_mask(word, _mm512_set1_epi16(64));
+    __m512i found = _mm512_permutex2var_epi16(words_[0], word, words_[1]);
+    for (int p = 1; p < kPairs; ++p) {
+      const __mmask32 from_here =
+          _mm512_cmpge_epu16_mask(word, _mm512_set1_epi16((int16_t)(64 * p)));
+      found = _mm512_mask_mov_epi16(
+          found, from_here, _mm512_permutex2var_epi16(words_[2 * p], word, words_[2 * p + 1]));
+    }
     const __m512i bit =
         _mm512_sllv_epi16(_mm512_set1_epi16(1), _mm512_and_si512(bin, _mm512_set1_epi16(15)));
-    const __mmask32 marked = _mm512_test_epi16_mask(_mm512_mask_mov_epi16(low, upper, high), bit);
+    const uint32_t marked = wanted & _mm512_test_epi16_mask(found, bit);
+    if (marked == 0) return 0;
     const int half = write((__mmask16)marked, first, places);
     return half + write((__mmask16)(marked >> 16), first + 16, places + half);
   }
@@ -112,25 +119,50 @@ class MarkedBins {
     return __builtin_popcount(marked);
   }
 
-  __m512i words_[4];
+  __m512i words_[2 * kPairs];
 };
+
+// A bit for each of 32 values that differ from `skip`.
+template <class Real>
+inline uint32_t differing(const Real* x, Real skip) {
+  uint32_t bits = 0;
+  for (int l = 0; l < 32; l += kLanes<Real>) {
+    if constexpr (sizeof(Real) == 4) {
+      bits |=
+          (uint32_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(x + l), _mm512_set1_ps(skip), _CMP_NEQ_UQ)
+          << l;
+    } else {
+      bits |=
+          (uint32_t)_mm512_cmp_pd_mask(_mm512_loadu_pd(x + l), _mm512_set1_pd(skip), _CMP_NEQ_UQ)
+          << l;
+    }
+  }
+  return bits;
+}
 #endif
 
 // Without a branch: where the marked ones are has no pattern.
-int64_t marked_places(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
-                      int32_t* place) {
+template <class Real>
+int64_t marked_places(const Real* x, const uint16_t* bin, int64_t n, const int32_t* marks,
+                      int32_t bins, Real skip, int32_t* place) {
   int64_t found = 0, i = 0;
 #if defined(__AVX512BW__)
-  if (bins <= MarkedBins::kMost) {
-    const MarkedBins marked(marks, bins);
-    for (; i + 32 <= n; i += 32) found += marked.find(bin + i, (int32_t)i, place + found);
+  const auto find = [&](const auto& marked) {
+    for (; i + 32 <= n; i += 32) {
+      found += marked.find(bin + i, differing(x + i, skip), (int32_t)i, place + found);
+    }
+  };
+  if (bins <= MarkedBins<2>::kMost) {
+    find(MarkedBins<2>(marks, bins));
+  } else if (bins <= MarkedBins<4>::kMost) {
+    find(MarkedBins<4>(marks, bins));
   }
 #else
   (void)bins;
 #endif
-  for (; i < n; ++i) {
+  for (; i < n - QACT_MUTANT("marked_places_tail"); ++i) {
     place[found] = (int32_t)i;
-    found += marks[bin[i]] >= 0;
+    found += (marks[bin[i]] >= 0) & (x[i] != skip);
   }
   return found;
 }

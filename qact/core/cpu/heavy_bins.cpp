@@ -1,6 +1,7 @@
 #include "qact/core/cpu/heavy_bins.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "qact/core/context.h"
 #include "qact/core/mutant.h"
@@ -38,6 +39,8 @@ void HeavyBins<Real>::mark(const Work& work) {
   heavy_.clear();
   flagged_.clear();
   collected_ = 0;
+  heaviest_ = 0;
+  skip_ = std::numeric_limits<Real>::quiet_NaN();
   found_.resize(plan.bins);
   marks_.resize(std::max(marks_.size(), padded(plan.bins)), -1);
   for (const bool positive : {false, true}) {
@@ -49,8 +52,22 @@ void HeavyBins<Real>::mark(const Work& work) {
       const int32_t bin = begin + found_[i];
       marks_[bin] = static_cast<int32_t>(heavy_.size());
       heavy_.push_back({bin});
+      if (work.bins.count[bin] > work.bins.count[heavy_[heaviest_].bin]) {
+        heaviest_ = marks_[bin];
+      }
     }
   }
+}
+
+// Where values tie in great numbers, they need not be looked at one by one.
+template <class Real>
+void HeavyBins<Real>::find_leader(const Work& work, const Real* x, const uint16_t* bin, int64_t n) {
+  HeavyBin& heavy = heavy_[heaviest_];
+  const int64_t first = std::find(bin, bin + n, heavy.bin) - bin;
+  if (first == n) return;
+  skip_ = x[QACT_MUTANT("heavy_bins_skip") ? 0 : first];
+  heavy.leader = work.bins.plan.map.t(skip_);
+  heavy.others = 0;
 }
 
 template <class Real>
@@ -58,8 +75,9 @@ void HeavyBins<Real>::collect(const Work& work, const Real* x, int64_t n) {
   alignas(64) uint16_t room[kLongestStrip];
   const uint16_t* bin = work.bins.find(work.kernels, x, n, room);
   place_.resize(std::max<size_t>(place_.size(), n));
-  const int64_t found =
-      work.tables.marked_places(bin, n, marks_.data(), work.bins.plan.bins, place_.data());
+  if (skip_ != skip_) find_leader(work, x, bin, n);
+  const int64_t found = work.kernels.marked_places(x, bin, n, marks_.data(), work.bins.plan.bins,
+                                                   skip_, place_.data());
   for (int64_t i = 0; i < found; ++i) {
     const int32_t place = place_[i], mark = marks_[bin[place]];
     const Real t = work.bins.plan.map.t(x[place]);

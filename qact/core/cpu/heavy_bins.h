@@ -66,7 +66,11 @@ class HeavyBins {
   void rank_each(const Work& work, int32_t* levels);
   int32_t rank(const Work& work, HeavyBin& heavy, Real* others);
 
+  void find_leader(const Work& work, const Real* x, const uint16_t* bin, int64_t n);
+
   std::vector<HeavyBin> heavy_;
+  int32_t heaviest_ = 0;  // of them
+  Real skip_ = 0;         // its leader as a value; NaN before there is one
   std::vector<int32_t> found_;
   std::vector<int32_t> marks_;  // by bin: its index in heavy_, or -1; all -1 between calls
   std::vector<Real> thresholds_, sorted_;

@@ -162,6 +162,10 @@ struct TensorKernels {
   // for each other. The two may be one and the same.
   void (*count_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin,
                      uint32_t* even, uint32_t* odd, Ahead& next);
+  // The places of a strip's values in marked bins, marks[bin] >= 0, but for those that equal
+  // `skip`. Returns how many; place has room for n.
+  int64_t (*marked_places)(const Real* x, const uint16_t* bin, int64_t n, const int32_t* marks,
+                           int32_t bins, Real skip, int32_t* place);
 
   // level = levels[bin(x)]
   void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
@@ -244,10 +248,6 @@ inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 // Over the small tables of one channel. Arrays may be read and written up to the next
 // multiple of 16 entries: padded(n) of them.
 struct TableKernels {
-  // The places of a strip's values in marked bins: marks[bin] >= 0. Returns how many; place has
-  // room for n.
-  int64_t (*marked_places)(const uint16_t* bin, int64_t n, const int32_t* marks, int32_t bins,
-                           int32_t* place);
   // A strip's codes by bin, as bytes.
   void (*code_bytes)(const uint16_t* bin, int64_t n, const uint8_t* codes, int32_t bins,
                      uint8_t* code, Ahead& written);

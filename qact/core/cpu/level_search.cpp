@@ -1,6 +1,7 @@
 #include "qact/core/cpu/level_search.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "qact/core/context.h"
 #include "qact/core/mutant.h"
@@ -143,18 +144,19 @@ const typename LevelSearch<Real>::Interval* LevelSearch<Real>::find(
 
 template <class Real>
 template <class Visit>
-void LevelSearch<Real>::for_each_marked(const TableKernels& tables, const uint16_t* bin, int64_t n,
-                                        const Visit& visit) const {
+void LevelSearch<Real>::for_each_marked(const TensorKernels<Real>& kernels, const uint16_t* bin,
+                                        const Real* x, int64_t n, const Visit& visit) const {
   if (heavy_.empty()) return;
+  constexpr Real kNone = std::numeric_limits<Real>::quiet_NaN();
   int32_t place[kLongestStrip];
-  const int64_t found = tables.marked_places(bin, n, marks_.data(), plan_.bins, place);
+  const int64_t found = kernels.marked_places(x, bin, n, marks_.data(), plan_.bins, kNone, place);
   for (int64_t i = 0; i < found; ++i) visit(place[i], heavy_[marks_[bin[place[i]]]]);
 }
 
 template <class Real>
-void LevelSearch<Real>::count(const TableKernels& tables, const uint16_t* bin, const Real* x,
-                              int64_t n, int32_t* counters) const {
-  for_each_marked(tables, bin, n, [&](int32_t place, const HeavyBin& heavy) {
+void LevelSearch<Real>::count(const TensorKernels<Real>& kernels, const uint16_t* bin,
+                              const Real* x, int64_t n, int32_t* counters) const {
+  for_each_marked(kernels, bin, x, n, [&](int32_t place, const HeavyBin& heavy) {
     const uint64_t key = key_of(plan_.map.t(x[place]));
     const Interval* in = find(open_, heavy.begin, heavy.end, key);
     if (in) ++counters[in->first + static_cast<int32_t>((key - in->begin) >> in->shift)];
@@ -162,9 +164,10 @@ void LevelSearch<Real>::count(const TableKernels& tables, const uint16_t* bin, c
 }
 
 template <class Real>
-void LevelSearch<Real>::correct(const TableKernels& tables, const uint16_t* bin, const Real* x,
-                                int64_t n, const uint8_t* codes, uint8_t* code) const {
-  for_each_marked(tables, bin, n, [&](int32_t place, const HeavyBin& heavy) {
+void LevelSearch<Real>::correct(const TensorKernels<Real>& kernels, const uint16_t* bin,
+                                const Real* x, int64_t n, const uint8_t* codes,
+                                uint8_t* code) const {
+  for_each_marked(kernels, bin, x, n, [&](int32_t place, const HeavyBin& heavy) {
     const Interval* in = find(done_, heavy.begin, heavy.end, key_of(plan_.map.t(x[place])));
     const int32_t level = in ? in->level : heavy.level;
     code[place] = static_cast<uint8_t>(codes[heavy.bin] - heavy.level + level);

@@ -59,7 +59,7 @@ class LevelSearch {
   // Rounds, as long as any interval is open: all ranks' counters, added up.
   bool open() const { return !open_.empty(); }
   int64_t counters() const { return counters_; }
-  void count(const TableKernels& tables, const uint16_t* bin, const Real* x, int64_t n,
+  void count(const TensorKernels<Real>& kernels, const uint16_t* bin, const Real* x, int64_t n,
              int32_t* counters) const;
   void next(const int32_t* counters);
 
@@ -91,7 +91,7 @@ class LevelSearch {
     }
   }
   // and in a strip's code bytes.
-  void correct(const TableKernels& tables, const uint16_t* bin, const Real* x, int64_t n,
+  void correct(const TensorKernels<Real>& kernels, const uint16_t* bin, const Real* x, int64_t n,
                const uint8_t* codes, uint8_t* code) const;
 
  private:
@@ -100,8 +100,8 @@ class LevelSearch {
   void number_counters();
   void finish();
   template <class Visit>
-  void for_each_marked(const TableKernels& tables, const uint16_t* bin, int64_t n,
-                       const Visit& visit) const;
+  void for_each_marked(const TensorKernels<Real>& kernels, const uint16_t* bin, const Real* x,
+                       int64_t n, const Visit& visit) const;
   static const Interval* find(const std::vector<Interval>& among, int32_t begin, int32_t end,
                               uint64_t key);
 

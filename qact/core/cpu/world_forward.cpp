@@ -117,7 +117,7 @@ class Forward final : public WorldRounds<Real> {
       Channel& channel = channels_[c];
       alignas(64) uint16_t bin[kLongestStrip];
       kernels_.find_bins(x, n, channel.plan.map, bin);
-      channel.search.count(tables_, bin, x, n, intervals_.data() + channel.first_interval);
+      channel.search.count(kernels_, bin, x, n, intervals_.data() + channel.first_interval);
     });
     intervals_.pack();
   }

@@ -78,7 +78,7 @@ class WorldWriter {
     Ahead nothing = Ahead::nothing(x);
     tables_.code_bytes(bin, n, solved.binned.codes(), channel.plan.bins, out, nothing);
     if (QACT_MUTANT("world_heavy_codes")) return;
-    channel.search.correct(tables_, bin, x, n, solved.binned.codes(), out);
+    channel.search.correct(kernels_, bin, x, n, solved.binned.codes(), out);
   }
 
   void write_outputs(int64_t group, const std::vector<OutputTable<Real>>& outputs,
