@@ -151,6 +151,43 @@ TEST(Apply, RanksExtremesAndPassesNanOn) {
   EXPECT_TRUE(std::isnan(dx.get(0)[2]));
 }
 
+// What an infinite value gives to no sum, in registers and in memory.
+TEST(Apply, HasNoGradientAtInfinities) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const int levels : {3, 127, 128}) {
+    std::vector<double> q, affine(8);
+    for (int j = 0; j < levels; ++j) q.push_back(static_cast<float>(-1 + 3.0 * j / levels));
+    q.insert(q.end(), q.begin(), q.end());
+    Tensor x({21, 2, 1}, DType::f32), dy({21, 2, 1}, DType::f32), dx({21, 2, 1}, DType::f32);
+    std::vector<double> values(21, 0.5);
+    values[2] = infinity;
+    values[19] = -infinity;
+    x.set(0, values);
+    values[20] = std::nan("");
+    x.set(1, values);
+    for (const int c : {0, 1}) dy.set(c, std::vector<double>(21, 1.0));
+    QuantileApplyBackward call;
+    call.levels = levels;
+    call.shape = x.shape();
+    call.grad_y = dy.view();
+    call.x = x.view();
+    call.grad_x = dx.view();
+    call.quantiles = q.data();
+    call.grad_affine = affine.data();
+    quantile_apply_backward(call, threads(1));
+    for (const int c : {0, 1}) {
+      const std::vector<double> found = dx.get(c);
+      EXPECT_EQ(found[2], 0);
+      EXPECT_EQ(found[19], 0);
+      EXPECT_GT(found[0], 0);
+    }
+    EXPECT_TRUE(std::isnan(dx.get(1)[20]) && std::isnan(affine[4]) && std::isnan(affine[5]));
+    EXPECT_NEAR(affine[1], 19 * dx.get(0)[0], 1e-5);
+    EXPECT_NEAR(affine[0], 0.5 * affine[1], 1e-5);
+    EXPECT_EQ(affine[3], 21);
+  }
+}
+
 // In float32, where levels are looked up in registers; runs of any length; y in x's own place.
 TEST(Apply, RanksExtremesInPlace) {
   const double infinity = std::numeric_limits<double>::infinity();

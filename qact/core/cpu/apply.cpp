@@ -151,43 +151,51 @@ void level_density(const double* q, int levels, double bandwidth, std::vector<do
   }
 }
 
+// A channel's quantiles, and f * out_scale of its levels.
+template <class Real>
+struct ApplyGradChannel {
+  Affine<Real> map;
+  std::vector<Real> thresholds, density;
+  ApplySums sums;
+
+  ApplyGradChannel(const QuantileApplyBackward& call, int64_t c)
+      : map(affine_of<Real>(call.scale, call.shift, c)) {
+    const double* q = call.quantiles + c * call.levels;
+    load_thresholds(q, call.levels, thresholds);
+    std::vector<double> f;
+    level_density(q, call.levels, call.bandwidth, f);
+    density.resize(std::max(call.levels + 1, kShortTable));
+    for (int k = 0; k <= call.levels; ++k) {
+      density[k] = static_cast<Real>(f[k] * call.out_scale.at(c, 1.0));
+    }
+  }
+};
+
 template <class Real>
 void apply_backward_group(const QuantileApplyBackward& call, const TilePlan& plan,
                           const TensorKernels<Real>& kernels, Strips<Real>& grad_y, Strips<Real>& x,
                           Strips<Real>& grad_x, int64_t group) {
-  const int64_t first = plan.first_channel(group), channels = plan.channels_of(group);
-  std::vector<std::vector<Real>> thresholds(channels);
-  std::vector<std::vector<double>> density(channels);
-  std::vector<Real> z(plan.length + kLanes<Real>);
-  std::vector<int32_t> level(plan.length + kLanes<Real>);
-  for (int64_t g = 0; g < channels; ++g) {
-    const double* q = call.quantiles + (first + g) * call.levels;
-    load_thresholds(q, call.levels, thresholds[g]);
-    level_density(q, call.levels, call.bandwidth, density[g]);
-    std::fill_n(call.grad_affine + 4 * (first + g), 4, 0.0);
-  }
+  const int64_t first = plan.first_channel(group);
+  std::vector<ApplyGradChannel<Real>> channels;
+  channels.reserve(plan.channels_of(group));
+  for (int64_t g = 0; g < plan.channels_of(group); ++g) channels.emplace_back(call, first + g);
   for (int64_t tile = 0; tile < plan.tiles; ++tile) {
-    const int64_t size = plan.size(tile);
-    for (int64_t g = 0; g < channels; ++g) {
-      const int64_t c = first + g;
-      const Real* in = x.load(group, tile, g);
-      const Real* dy = grad_y.load(group, tile, g);
-      Real* dx = grad_x.open(group, tile, g);
-      const double scale = call.scale.at(c, 1.0), out_scale = call.out_scale.at(c, 1.0);
-      kernels.affine(in, size, affine_of<Real>(call.scale, call.shift, c), z.data());
-      kernels.search(z.data(), size, thresholds[g].data(), call.levels, level.data());
-      double* affine = call.grad_affine + 4 * c;
-      for (int64_t i = 0; i < size; ++i) {
-        const double f = std::isfinite(z[i]) ? density[g][level[i]] : 0.0 * z[i];
-        const double dz = std::isinf(z[i]) ? 0.0 : dy[i] * out_scale * f;
-        dx[i] = static_cast<Real>(dz * scale);
-        affine[0] += std::isinf(z[i]) ? 0.0 : dz * in[i];
-        affine[1] += dz;
-        affine[2] += static_cast<double>(dy[i]) * level[i] / call.levels;
-        affine[3] += dy[i];
-      }
+    for (int64_t g = 0; g < plan.channels_of(group); ++g) {
+      ApplyGradChannel<Real>& channel = channels[g];
+      kernels.apply_grad(x.load(group, tile, g), grad_y.load(group, tile, g), plan.size(tile),
+                         channel.map,
+                         {channel.thresholds.data(), call.levels, channel.density.data()},
+                         channel.sums, grad_x.open(group, tile, g));
     }
     grad_x.store(group, tile);
+  }
+  for (int64_t g = 0; g < plan.channels_of(group); ++g) {
+    const ApplySums& sums = channels[g].sums;
+    double* affine = call.grad_affine + 4 * (first + g);
+    affine[0] = sums.dz_x;
+    affine[1] = sums.dz;
+    affine[2] = sums.dy_k / call.levels;
+    affine[3] = sums.dy;
   }
 }
 

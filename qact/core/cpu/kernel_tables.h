@@ -14,11 +14,11 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,           unpack<Real>,       moments<Real>,       affine<Real>,
-    find_bins<Real>,      count_bins<Real>,   marked_places<Real>, plain_bins<Real>,
-    output_table<Real>,   layer_output<Real>, search<Real>,        apply<Real>,
-    grad_sums<Real>,      grad_output<Real>,  grad_table<Real>,    short_forward<Real>,
-    short_backward<Real>,
+    pack<Real>,          unpack<Real>,         moments<Real>,       affine<Real>,
+    find_bins<Real>,     count_bins<Real>,     marked_places<Real>, plain_bins<Real>,
+    output_table<Real>,  layer_output<Real>,   search<Real>,        apply<Real>,
+    apply_grad<Real>,    grad_sums<Real>,      grad_output<Real>,   grad_table<Real>,
+    short_forward<Real>, short_backward<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;

@@ -107,6 +107,11 @@ struct ApplyTable {
   const Real* outputs;  // of levels 0 to count; the last one again, up to kShortTable
 };
 
+// Over the values that it was applied to, k their levels.
+struct ApplySums {
+  double dz_x = 0, dz = 0, dy_k = 0, dy = 0;
+};
+
 // Runs of contiguous values of one channel, and from run to run in either tensor.
 struct ChannelRuns {
   int64_t count, size;
@@ -182,6 +187,9 @@ struct TensorKernels {
   // y = outputs[level of z], z = map(x); NaN where z is.
   void (*apply)(const Real* x, const ChannelRuns& runs, const Affine<Real>& map,
                 const ApplyTable<Real>& table, Real* y);
+  // dx = scale * dz, dz = dy * outputs[level of z], and 0 where z is infinite. Adds to `sums`.
+  void (*apply_grad)(const Real* x, const Real* dy, int64_t n, const Affine<Real>& map,
+                     const ApplyTable<Real>& table, ApplySums& sums, Real* dx);
 
   void (*grad_sums)(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums);
   // dx from dy and codes, channel by channel in strips, to runs of a tensor; the strips of codes
