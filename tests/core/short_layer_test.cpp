@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "tests/core/activation_run.h"
@@ -49,7 +50,26 @@ TEST(ShortLayer, SortsContextsOfEveryLength) {
       }
     }
   }
-  expect_oracle({7, 3, 9}, Affines(3), {}, DType::f64);
+  for (const int64_t n : {2, 9, 63, 130, 231}) {
+    for (const Distribution distribution : {Distribution::normal, Distribution::ties}) {
+      SCOPED_TRACE(std::to_string(n) + " values in float64, " + name(distribution));
+      expect_oracle({1, 11, n}, Affines(11), {}, DType::f64, distribution);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(ShortLayer, TellsAMeanExactlyWhereItCan) {
+  for (int64_t n = 3; n < 60; n += 2) {  // -k, ..., k around a mean of 3
+    std::vector<double> values;
+    for (int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(3 + i - n / 2));
+    Tensor x({n, 1, 1}, DType::f32), grad_y({n, 1, 1}, DType::f32);
+    x.set(0, values);
+    const LayerRun run(x, grad_y, Affines(1), {}, threads(1));
+    LayerStats stats;
+    std::memcpy(&stats, run.stats.data(), sizeof(stats));
+    EXPECT_EQ(stats.mean_in, 3.0) << n;
+  }
 }
 
 // Gaps between neighbours from far less than a bandwidth to many of them.

@@ -35,11 +35,12 @@ struct ShortLine {
   Real centre[kLanes<Real>], scale[kLanes<Real>], shift[kLanes<Real>], inverse[kLanes<Real>];
 };
 
-// Mean and variance by way of distances from the first value.
+// Mean and variance by way of distances from the first value. A mean that can be told exactly is:
+// then values that equal it are no less than 0.
 template <class Real>
 inline void short_moments(const Real* x, int32_t n, ShortNorm<Real>& norm) {
   constexpr int kN = kLanes<Real>;
-  const double share = 1.0 / n;
+  const Doubles count = all<Doubles>(n);
   for (int h = 0; h < kN; h += kDoubles) {
     const Doubles first = load_as<double>(x + h);
     Doubles sum{}, square{};
@@ -48,9 +49,9 @@ inline void short_moments(const Real* x, int32_t n, ShortNorm<Real>& norm) {
       sum += d;
       square += d * d;
     }
-    const Doubles mean = sum * share;
+    const Doubles mean = sum / count;
     store(norm.mean_in + h, mean + first);
-    store(norm.var_in + h, maximum(square * share - mean * mean, Doubles{}));
+    store(norm.var_in + h, maximum(square / count - mean * mean, Doubles{}));
   }
 }
 
