@@ -2,8 +2,10 @@
 
     python adapt_resnet.py                 # about a minute of training for each network
     python adapt_resnet.py --steps 30      # a look
+    python adapt_resnet.py --held-out --shift tone
 
-Prints accuracies, and draws them where the package vl-convert-python is installed.
+The last one is for questions: what the parts of the shift do, on digits held out of the training
+set, so that nothing is chosen on the test set. Prints accuracies, and draws them where the package vl-convert-python is installed.
 """
 
 import argparse
@@ -35,12 +37,14 @@ def digits(part: str) -> tuple[Tensor, Tensor]:
     return images, read_idx(DIGITS / f"{part}-labels-idx1-ubyte.gz").long()
 
 
-def shift(images: Tensor, severity: int) -> Tensor:
-    """A tone curve, less contrast, more light and some noise."""
+def shift(images: Tensor, severity: int, parts: str = "all") -> Tensor:
+    """A tone curve, less contrast, more light (tone) and some noise."""
     generator = torch.Generator().manual_seed(severity)
-    toned = images.pow(1 + 0.4 * severity) * (1 - 0.12 * severity) + 0.08 * severity
-    noise = torch.randn(images.shape, generator=generator) * 0.03 * severity
-    return (toned + noise).clamp(0, 1)
+    if parts != "noise":
+        images = images.pow(1 + 0.4 * severity) * (1 - 0.12 * severity) + 0.08 * severity
+    if parts != "tone":
+        images = images + torch.randn(images.shape, generator=generator) * 0.03 * severity
+    return images.clamp(0, 1)
 
 
 # %% The network: blocks of two convolutions, one ReLU module for both of their activations.
@@ -107,9 +111,10 @@ def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
     return 100 * float(sum(right)) / len(images)
 
 
-def curves(relu: nn.Module, quantile: nn.Module, images: Tensor, labels: Tensor) -> dict:
+def curves(relu: nn.Module, quantile: nn.Module, images: Tensor, labels: Tensor,
+           parts: str) -> dict:
     def of(model: nn.Module) -> list[float]:
-        return [accuracy(model, shift(images, severity), labels) for severity in range(6)]
+        return [accuracy(model, shift(images, severity, parts), labels) for severity in range(6)]
 
     found = {"ReLU, plain": of(relu.eval()), "QAct, plain": of(quantile.eval())}
     found["ReLU, adapted"] = of(batch_statistics(relu.eval()))
@@ -190,10 +195,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=400, help="of training, each network")
     parser.add_argument("--test-images", type=int, default=1000)
+    parser.add_argument("--shift", choices=("all", "tone", "noise"), default="all",
+                        help="which part of the shift")
+    parser.add_argument("--held-out", action="store_true",
+                        help="test on the last of the training digits, which are not trained on")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("adapt.png"))
     options = parser.parse_args()
     torch.manual_seed(0)
     images, labels = digits("train")
+    tested = digits("t10k")
+    if options.held_out:
+        count = options.test_images
+        tested = images[-count:], labels[-count:]
+        images, labels = images[:-count], labels[:-count]
     relu = ResNet()
     quantile = qact.convert(relu, images[:2], sites="split")
     print("quantile activations:", [name for name, module in quantile.named_modules()
@@ -201,8 +215,8 @@ def main() -> None:
     for model in (relu, quantile):
         torch.manual_seed(1)
         train(model, images, labels, options.steps)
-    images, labels = digits("t10k")
-    found = curves(relu, quantile, images[:options.test_images], labels[:options.test_images])
+    images, labels = (part[:options.test_images] for part in tested)
+    found = curves(relu, quantile, images, labels, options.shift)
     print(f"{'severity':15}" + "".join(f"{severity:7}" for severity in range(6)))
     for name, values in found.items():
         print(f"{name:15}" + "".join(f"{value:7.1f}" for value in values))
