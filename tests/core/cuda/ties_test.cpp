@@ -29,6 +29,7 @@ void fill(std::vector<double>& values, int64_t from, int64_t count, double value
 struct Kind {
   const char* name;
   Change change;
+  bool crowded = false;  // near z = 0, where the CPU rounds z in another place
 };
 
 std::vector<Kind> kinds() {
@@ -58,7 +59,7 @@ std::vector<Kind> kinds() {
          return i % 3 ? (i % 2 ? v : close) : 0.7 + 1e-6 * v;
        })},
       {"ties in a long tail",
-       each([](int64_t i, double v) { return i % 5 ? v * v * v * v * v : 0.3; })},
+       each([](int64_t i, double v) { return i % 5 ? v * v * v * v * v : 0.3; }), true},
       // As many as a tie has at least, of either sign, and one less.
       {"at the least",
        [](std::vector<double>& values, int64_t negatives) {
@@ -74,6 +75,14 @@ std::vector<Kind> kinds() {
          fill(values, 0, less(negatives), -0.45);
          fill(values, n - less(n - negatives), less(n - negatives), 0.45);
        }},
+      // Eight are a tie of a short side; next to them, seven.
+      {"eight of a few", each([](int64_t i, double v) {
+         const bool eighth = i % 8 == 0;
+         return eighth && i < 64    ? -4.05
+                : eighth && i < 120 ? -3.95
+                : eighth            ? -4 + 0.1 * v
+                                    : 2 + 0.3 * v;
+       })},
   };
 }
 
@@ -95,10 +104,9 @@ void expect_context_of_the_cpu(const Path& path, DType dtype) {
   const CudaLayerRun found(given.x, given.grad_y, given.affines, path.quantile, path.beside);
   const LayerRun expected(given.x, given.grad_y, given.affines, path.quantile, threads(1));
   for (size_t c = 0; c < all.size(); ++c) {
-    // The CPU rounds z in another place. The smallest tie has 8 values, and a 64th of its sign.
     EXPECT_LE(
         apart(found.context.data() + c * kContextBins, expected.context.data() + c * kContextBins),
-        6 + path.shape.context_size() / 400)
+        all[c].crowded ? 6 + path.shape.context_size() / 400 : 2)
         << all[c].name;
   }
 }
