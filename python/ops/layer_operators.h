@@ -38,26 +38,28 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
                                          context_images, keep, track));
   }
   const typename Device::Guard guard(x);
-  const FlatTensor in = Device::flatten(x);
-  typename Device::Result y(x, in);
+  typename Device::Result y(x);
+  const FlatTensor in = Device::flatten_alike(x, y.flat());
   const LayerOperands operands(vectors);
   const int64_t rows = x.size(1) - image_channels;
-  const typename Device::Kept sizes(x, settings.scope());
+  const core::Scope scope = Device::kKnowsScopes ? settings.scope() : core::Scope{};
+  const Kept sizes(x, scope);
   const Tensor kept = empty_beside(x, {keep ? sizes.bytes() : 0}, ScalarType::Byte);
-  Tensor codes;  // written in any case
-  if (!keep) codes = empty_beside(x, {x.numel()}, ScalarType::Byte);
+  const bool scratch = Device::kWritesCodes && !keep;
+  const Tensor codes = scratch ? empty_beside(x, {x.numel()}, ScalarType::Byte) : kept;
   const Tensor stats = empty_beside(x, {rows, core::kLayerStats}, ScalarType::Double);
   const Tensor context = empty_beside(x, {track ? rows : 0, core::kContextBins}, ScalarType::Long);
   call.eps = eps;
-  call.scope = settings.scope();
+  call.scope = scope;
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();
   operands.fill(call);
-  if (keep) {
-    sizes.fill(call, static_cast<uint8_t*>(kept.mutable_data_ptr()));
-  } else {
-    call.code = static_cast<uint8_t*>(codes.mutable_data_ptr());
+  auto* bytes = static_cast<uint8_t*>(codes.mutable_data_ptr());
+  if (scratch) {
+    call.code = bytes;
+  } else if (kept.numel() > 0) {
+    sizes.fill(call, bytes);
   }
   call.stats = static_cast<double*>(stats.mutable_data_ptr());
   if (track) call.context = static_cast<int64_t*>(context.mutable_data_ptr());
@@ -85,23 +87,21 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
                                          positive_share, bandwidth, algorithm, image_channels,
                                          context_images));
   }
-  const typename Device::Kept sizes(grad_y, settings.scope());
+  const core::Scope scope = Device::kKnowsScopes ? settings.scope() : core::Scope{};
+  const Kept sizes(grad_y, scope);
   check_kept(grad_y, x, kept, stats, settings, sizes.wanted());
   const typename Device::Guard guard(grad_y);
-  const Tensor& like = x ? *x : grad_y;
-  const FlatTensor in = Device::flatten(like);
-  const FlatTensor grad = x ? Device::flatten_alike(grad_y, in) : in;
-  typename Device::Result grad_x(like, in);
+  const FlatTensor grad = Device::flatten(grad_y);  // on CUDA laid out as y, as the codes are
+  const FlatTensor in = x ? Device::flatten_alike(*x, grad) : grad;
+  typename Device::Result grad_x(x ? *x : grad_y, grad);
   const LayerOperands operands(vectors);
-  const Tensor statistics = as_contiguous(stats);
   call.eps = eps;
-  call.scope = settings.scope();
+  call.scope = scope;
   call.shape = grad.shape;
   call.grad_y = grad.view;
   if (x) call.x = in.view;
   operands.fill(call);
-  sizes.fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
-  call.stats = static_cast<const double*>(statistics.const_data_ptr());
+  if (kept.numel() > 0) sizes.fill(call, static_cast<const uint8_t*>(kept.const_data_ptr()));
   call.grad_x = grad_x.view();
   Tensor affine = Device::run(call, grad_y);
   return {grad_x.take(), std::move(affine)};

@@ -12,10 +12,8 @@
 namespace qact::python {
 namespace {
 
-std::tuple<int64_t, int64_t, int64_t, int64_t> constants() {
-  return {static_cast<int64_t>(sizeof(core::CodeTable)),
-          core::kDensityNodes * static_cast<int64_t>(sizeof(int32_t)), core::kLayerStats,
-          core::kContextBins};
+std::tuple<int64_t, int64_t, int64_t> constants() {
+  return {static_cast<int64_t>(sizeof(core::CodeTable)), core::kLayerStats, core::kContextBins};
 }
 
 }  // namespace
@@ -58,7 +56,7 @@ STABLE_TORCH_LIBRARY(qact_python, m) {
   m.def(
       "context_quantiles(Tensor context, int levels, float bound, float positive_share) -> Tensor");
   m.def("standard_normal(Tensor(a!) row) -> ()");
-  m.def("constants() -> (int, int, int, int)");
+  m.def("constants() -> (int, int, int)");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(qact_python, CompositeExplicitAutograd, m) {

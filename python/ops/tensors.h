@@ -88,6 +88,7 @@ bool flattens(const Tensor& x);
 class ResultTensor {
  public:
   explicit ResultTensor(const Tensor& like);
+  const FlatTensor& flat() const { return flat_; }
   const core::View& view() const { return flat_.view; }
   Tensor take();
 

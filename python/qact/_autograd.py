@@ -90,10 +90,9 @@ class _Layer(torch.autograd.Function):
                 x, weight_in, bias_in, weight_out, bias_out, *settings, True, track)
         if needs_x(x, kept):
             ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
-            ctx.strides = x.stride()
         else:
             ctx.save_for_backward(None, kept, stats, weight_in, None, weight_out)
-            ctx.strides = y.stride()
+        ctx.strides = y.stride()
         ctx.settings = settings
         beside.extend((stats, context))
         return y
@@ -102,11 +101,9 @@ class _Layer(torch.autograd.Function):
     def backward(ctx, grad_y):
         # Under autograd's eyes: a checkpoint computes its tensors anew in here.
         x, *saved = ctx.saved_tensors
-        if x is None:  # its gradient is laid out as grad_y
-            if grad_y.stride() != ctx.strides:
-                grad_y = _with_strides(grad_y, ctx.strides)
-        elif x.stride() != ctx.strides:  # a hook kept it elsewhere; bytes on CUDA lie in its order
-            x = _with_strides(x, ctx.strides)
+        # Without x, its gradient is laid out as grad_y; and codes on CUDA lie in the order of y.
+        if (x is None or grad_y.is_cuda) and grad_y.stride() != ctx.strides:
+            grad_y = _with_strides(grad_y, ctx.strides)
         grad_x, affine = _once(_layer_backward, grad_y, x, *saved, *ctx.settings)
         return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), None, None, None)
 
@@ -127,7 +124,7 @@ _layer_apply = super(torch.autograd.Function, _Layer).apply
 
 def _layer_setup(ctx, inputs, output):
     x, weight_in, bias_in, weight_out, _bias_out, *settings, keep, _track = inputs
-    _y, kept, stats, context = output
+    y, kept, stats, context = output
     if not keep:
         raise RuntimeError("[quantile_layer] expected keep=True where a gradient is wanted")
     if needs_x(x, kept):
@@ -135,11 +132,14 @@ def _layer_setup(ctx, inputs, output):
     else:
         ctx.save_for_backward(None, kept, stats, weight_in, None, weight_out)
     ctx.settings = settings
+    ctx.strides = y.stride()
     ctx.mark_non_differentiable(kept, stats, context)
 
 
 def _layer_gradients(ctx, grad_y, _kept, _stats, _context):
     call = _FuncLayerBackward.apply if _in_func() else _layer_backward
+    if grad_y.is_cuda and grad_y.stride() != ctx.strides:
+        grad_y = _with_strides(grad_y, ctx.strides)
     grad_x, affine = call(grad_y, *ctx.saved_tensors, *ctx.settings)
     return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), *(None,) * 10)
 

@@ -10,6 +10,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
+from ._fake import kept_bytes
 from ._fallback import ranked_by_sorting
 from ._library import CONTEXT_BINS, CUDA_MISSING, LAYER_STATS, ops
 from ._options import MOST_LAYER_LEVELS
@@ -39,6 +40,7 @@ def layer_forward_in_scope(x, weight_in, bias_in, weight_out, bias_out, eps, lev
     batch, first = x.shape[0], image_channels
     rows, images = x.shape[1] - first, _images_of(x, context_images)
     y = torch.empty_like(x)
+    keep = keep and kept_bytes(x, image_channels, context_images) > 0
     if first:
         part = y[:, :first]
         part.copy_(ops.layer_forward(
@@ -61,7 +63,8 @@ def layer_forward_in_scope(x, weight_in, bias_in, weight_out, bias_out, eps, lev
 
 
 def _backward_again(grad_y: Tensor, x: Tensor, vectors, numbers) -> tuple[Tensor, Tensor]:
-    _, kept, stats, _ = ops.layer_forward(x, *vectors, None, *numbers, True, False)
+    y, kept, stats, _ = ops.layer_forward(x, *vectors, None, *numbers, True, False)
+    grad_y = torch.empty_like(y).copy_(grad_y)  # codes lie in the order of y
     return ops.layer_backward(grad_y, x, kept, stats, *vectors, *numbers)
 
 
@@ -81,7 +84,7 @@ def layer_backward_in_scope(grad_y, x, kept, stats, weight_in, bias_in, weight_o
         grad_x[:, :first] = of_x.view(grad_x[:, :first].shape)
         affine[:, :first] = of_affine.view(4, batch, first).sum(1)
     own = _of_channels(vectors, slice(first, None))
-    if rows and images == batch:
+    if rows and images == batch and kept.numel():
         grad_x[:, first:], affine[:, first:] = ops.layer_backward(
             grad_y[:, first:], x[:, first:], kept, stats, *own, *numbers)
     elif rows:

@@ -5,12 +5,12 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from ._library import CONTEXT_BINS, CUDA_TABLE_BYTES, KEPT_TABLE_BYTES, LAYER_STATS
+from ._library import CONTEXT_BINS, KEPT_TABLE_BYTES, LAYER_STATS
 
 _register = torch.library.register_fake
 
 #: Devices whose kernels keep codes for the backward pass.
-CODE_DEVICES = ("cpu", "meta")
+CODE_DEVICES = ("cpu", "meta", "cuda")
 
 
 def _describe(x: Tensor) -> str:
@@ -59,8 +59,6 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
     batch, channels = x.shape[0], x.shape[1]
     n = x.numel() // channels
     groups = context_images > 0 and batch > context_images
-    if x.device.type == "cuda":  # levels of contexts of the whole batch
-        return 0 if groups else (channels - image_channels) * (CUDA_TABLE_BYTES + n)
     if x.device.type not in CODE_DEVICES:
         return 0  # all is computed again
     # Channels, values per context, contexts per channel.
@@ -72,6 +70,10 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
         parts.append((channels - image_channels, n, 1))
     parts = [part for part in parts if part[0] > 0]
     long_enough = [values * x.element_size() >= KEPT_TABLE_BYTES for _, values, _ in parts]
+    if x.device.type == "cuda":  # contexts of the whole batch alone
+        whole = not groups and image_channels < channels
+        long_enough = [keeps and whole and part is parts[-1]
+                       for keeps, part in zip(long_enough, parts)]
     kept = sum(of * (n + KEPT_TABLE_BYTES * count)
                for (of, _, count), keeps in zip(parts, long_enough) if keeps)
     # Beside x, which short contexts need, no more than a byte a value.

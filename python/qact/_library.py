@@ -48,9 +48,9 @@ CUDA_MISSING = _load_cuda_kernels()
 
 ops = torch.ops.qact_python
 
-#: Bytes that layer_forward keeps of a context for layer_backward, beside one for each value: on the
-#: CPU, on CUDA; columns of stats; bins of a context.
-KEPT_TABLE_BYTES, CUDA_TABLE_BYTES, LAYER_STATS, CONTEXT_BINS = ops.constants()
+#: Bytes that layer_forward keeps of a context for layer_backward, beside one for each value; columns
+#: of stats; bins of a context.
+KEPT_TABLE_BYTES, LAYER_STATS, CONTEXT_BINS = ops.constants()
 
 #: The algorithms' numbers in the operators' schemas.
 ALGORITHMS = {"auto": 0, "exact": 1, "binned": 2}

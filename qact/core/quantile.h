@@ -72,9 +72,10 @@ void activation_forward(const ActivationForward& call, const Execution& executio
 // computed in it: 3.4e38), or whose variance is beyond double (float64: deviations of 1e154). On
 // CUDA, gradients need deviations below 1e18.
 //
-// What the backward pass needs is kept in `code` and `table`, and what lies in them is the device's
-// own affair. The CPU keeps codes and tables (codes.h) of contexts that are long enough for them,
-// and computes the others again from x. kept_contexts (contexts.h) says how much room both take.
+// What the backward pass needs is kept in `code` and `table`: codes and tables (codes.h) of
+// contexts that are long enough for them; the others are computed again from x. kept_contexts
+// (contexts.h) says how much room both take. Codes lie in the device's own order: on CUDA, in that
+// of y.
 //
 // `rows` below are the channels that are not ranked in their image. Where scope.images is given,
 // stats are the means of both norms' statistics over the contexts, weighted by their images, and
@@ -87,7 +88,7 @@ struct LayerForward {
   View x;
   View y;  // optional: none where only what is kept is wanted
   ChannelVector weight_in, bias_in, weight_out, bias_out;
-  uint8_t* code = nullptr;
+  uint8_t* code = nullptr;     // on CUDA optional, as table is
   int32_t* table = nullptr;    // optional: for the backward pass
   double* stats = nullptr;     // [rows][kLayerStats]
   int64_t* context = nullptr;  // [rows][kContextBins], the batch's own; optional
@@ -97,7 +98,7 @@ void layer_forward(const LayerForward& call, const Execution& execution);
 // What the forward pass leaves per channel. Variances are biased; the outer norm's are those of the
 // activation, level / levels.
 //
-// CUDA keeps levels for codes, and the density f by value: its node for x is
+// The plain operator on CUDA keeps the density f by value: its node for x is
 // (x - mean_in) * density_scale + density_offset, kept within [0, density_last], and its values
 // come in density_unit.
 struct LayerStats {
@@ -105,7 +106,6 @@ struct LayerStats {
   double density_scale, density_offset, density_last, density_unit;
 };
 inline constexpr int kLayerStats = sizeof(LayerStats) / sizeof(double);
-inline constexpr int kDensityNodes = 256;
 
 struct LayerBackward {
   Quantile quantile;
@@ -113,11 +113,10 @@ struct LayerBackward {
   Scope scope;
   Shape shape;
   View grad_y;
-  View x;  // on the CPU: needed where a context was not kept
+  View x;  // needed where a context was not kept
   ChannelVector weight_in, bias_in, weight_out;
   const uint8_t* code = nullptr;
-  const int32_t* table = nullptr;
-  const double* stats = nullptr;  // on CUDA
+  const int32_t* table = nullptr;  // on CUDA none: contexts were not kept
   View grad_x;
   double* grad_affine = nullptr;  // [channels][4]: weight_in, bias_in, weight_out, bias_out
 };

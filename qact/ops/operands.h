@@ -15,7 +15,7 @@ namespace qact::ops {
 struct LayerOperands {
   FlatVector weight_in, bias_in, weight_out, bias_out;
   at::Tensor code, table, stats, context;
-  at::Tensor scratch;  // for codes that nobody keeps
+  at::Tensor scratch;  // for codes that nobody keeps, on the CPU
 
   LayerOperands(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
                 Keep keep)
@@ -27,7 +27,7 @@ struct LayerOperands {
     const auto size = [](const c10::SymInt& n) { return n.expect_int(); };
     code = empty_beside(x, {size(kept.code_rows), size(kept.code_columns)}, at::kByte);
     table = empty_beside(x, {size(kept.table_rows), size(kept.table_columns)}, at::kInt);
-    if (keep == Keep::nothing) scratch = empty_beside(x, {x.numel()}, at::kByte);
+    if (keep == Keep::nothing && x.is_cpu()) scratch = empty_beside(x, {x.numel()}, at::kByte);
     const int64_t rows = x.size(1) - options.scope.image_channels;
     stats = empty_beside(x, {rows, core::kLayerStats}, at::kDouble);
     context = options.track ? empty_beside(x, {rows, core::kContextBins}, at::kLong)
@@ -39,7 +39,8 @@ struct LayerOperands {
     call.bias_in = bias_in.vector;
     call.weight_out = weight_out.vector;
     call.bias_out = bias_out.vector;
-    call.code = (scratch.defined() ? scratch : code).data_ptr<uint8_t>();
+    const at::Tensor& codes = scratch.defined() ? scratch : code;
+    call.code = codes.numel() > 0 ? codes.data_ptr<uint8_t>() : nullptr;
     call.table = table.numel() > 0 ? table.data_ptr<int32_t>() : nullptr;
     call.stats = stats.data_ptr<double>();
     call.context = context.numel() > 0 ? context.data_ptr<int64_t>() : nullptr;
@@ -48,13 +49,12 @@ struct LayerOperands {
 
 // What the fused layer's backward pass was handed by its forward pass.
 struct LayerSaved {
-  at::Tensor code, table, stats;
+  at::Tensor code, table;
   FlatVector weight_in, bias_in, weight_out;
 
   LayerSaved(const LayerKept& kept, const LayerAffine& affine)
       : code(kept.code.contiguous()),
         table(kept.table.contiguous()),
-        stats(kept.stats.contiguous()),
         weight_in(flatten_vector(affine.weight_in)),
         bias_in(flatten_vector(affine.bias_in)),
         weight_out(flatten_vector(affine.weight_out)) {}
@@ -64,8 +64,7 @@ struct LayerSaved {
     call.bias_in = bias_in.vector;
     call.weight_out = weight_out.vector;
     call.code = code.const_data_ptr<uint8_t>();
-    call.table = table.const_data_ptr<int32_t>();
-    call.stats = stats.const_data_ptr<double>();
+    call.table = table.numel() > 0 ? table.const_data_ptr<int32_t>() : nullptr;
   }
 };
 

@@ -62,18 +62,20 @@ std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(const at::Tensor& gra
                  options.scope.images, name(kept.as));
 }
 
-Keep keep_for(const at::Device& device) { return device.is_cpu() ? Keep::codes : Keep::levels; }
+Keep keep_for(const at::Device& device) {
+  return device.is_cpu() ? Keep::codes : Keep::batch_codes;
+}
 
 const char* name(Keep keep) {
-  return keep == Keep::codes ? "codes" : keep == Keep::levels ? "levels" : "nothing";
+  return keep == Keep::codes ? "codes" : keep == Keep::batch_codes ? "batch_codes" : "nothing";
 }
 
 Keep parse_keep(std::string_view text) {
-  for (const Keep keep : {Keep::nothing, Keep::codes, Keep::levels}) {
+  for (const Keep keep : {Keep::nothing, Keep::codes, Keep::batch_codes}) {
     if (text == name(keep)) return keep;
   }
-  TORCH_CHECK(false, "[quantile_layer] expected keep to be nothing, codes or levels, got '", text,
-              "'");
+  TORCH_CHECK(false, "[quantile_layer] expected keep to be nothing, codes or batch_codes, got '",
+              text, "'");
 }
 
 void check_keep(const char* op, Keep found, const at::Device& device) {
@@ -85,14 +87,12 @@ void check_keep(const char* op, Keep found, const at::Device& device) {
 KeptSizes kept_sizes(Keep keep, const at::Tensor& x, const core::Scope& scope) {
   const c10::SymInt batch = x.sym_size(0), channels = x.sym_size(1);
   const c10::SymInt values = x.sym_numel() / channels;
-  if (keep == Keep::codes) {
-    const auto kept = core::kept_contexts<c10::SymInt>(scope, batch, channels, values / batch,
-                                                       static_cast<int64_t>(x.element_size()));
-    return {kept.code_channels, values, kept.tables, core::kCodeTableWords, kept.x};
-  }
-  const bool any = keep == Keep::levels && (scope.images == 0 || batch <= scope.images);
-  const c10::SymInt rows = any ? channels - scope.image_channels : c10::SymInt(0);
-  return {rows, values, rows, core::kDensityNodes, /*x=*/true};
+  if (keep == Keep::nothing) return {0, values, 0, core::kCodeTableWords, /*x=*/true};
+  const auto by = keep == Keep::codes ? core::kept_contexts<c10::SymInt>
+                                      : core::kept_batch_contexts<c10::SymInt>;
+  const auto kept =
+      by(scope, batch, channels, values / batch, static_cast<int64_t>(x.element_size()));
+  return {kept.code_channels, values, kept.tables, core::kCodeTableWords, kept.x};
 }
 
 namespace {

@@ -8,11 +8,12 @@
 namespace qact::ops {
 
 // What a device's backward pass works from, beside the output's gradient:
-//   codes   a byte per value and a table per context, of contexts that are long enough for one; x,
-//           where some are not (core/contexts.h)
-//   levels  a byte per value, a table of the density per channel, x and stats. Contexts other than
-//           the batch's are computed again
-enum class Keep { nothing, codes, levels };
+//   codes        a byte per value and a table per context, of contexts that are long enough for
+//   one;
+//                x, where some are not (core/contexts.h)
+//   batch_codes  the same of contexts of the whole batch alone. The codes lie in the order of y, so
+//                that grad_y must be laid out as y
+enum class Keep { nothing, codes, batch_codes };
 // Of that device, which a traced tensor names, too.
 Keep keep_for(const at::Device& device);
 const char* name(Keep keep);

@@ -53,10 +53,11 @@ void for_each_group(const at::Tensor& x, int64_t images,
 std::tuple<at::Tensor, at::Tensor> backward_again(const at::Tensor& grad_y, const at::Tensor& x,
                                                   const LayerAffine& affine,
                                                   const LayerOptions& options) {
-  const LayerResult forward = quantile_layer_forward(x, affine, options, keep_for(x.device()));
-  return quantile_layer_backward(
-      grad_y, {keep_for(x.device()), x, forward.code, forward.table, forward.stats}, affine,
-      options);
+  const Keep keep = keep_for(x.device());
+  const LayerResult forward = quantile_layer_forward(x, affine, options, keep);
+  const at::Tensor grad = at::empty_like(forward.y).copy_(grad_y);  // codes may lie in its order
+  return quantile_layer_backward(grad, {keep, x, forward.code, forward.table, forward.stats},
+                                 affine, options);
 }
 
 }  // namespace
@@ -77,9 +78,9 @@ LayerResult forward_by_reshaping(const at::Tensor& x, const LayerAffine& affine,
   const auto table = [&](int64_t of, int64_t columns, at::ScalarType type) {
     return at::zeros({of, columns}, x.options().dtype(type));
   };
-  const KeptSizes none = kept_sizes(keep, x, options.scope);
-  LayerResult result{y, table(0, none.code_columns.expect_int(), at::kByte),
-                     table(0, none.table_columns.expect_int(), at::kInt),
+  const KeptSizes sizes = kept_sizes(keep, x, options.scope);
+  LayerResult result{y, table(0, sizes.code_columns.expect_int(), at::kByte),
+                     table(0, sizes.table_columns.expect_int(), at::kInt),
                      table(rows, core::kLayerStats, at::kDouble),
                      options.track ? table(rows, core::kContextBins, at::kLong)
                                    : at::empty({0}, x.options().dtype(at::kLong))};
@@ -89,7 +90,8 @@ LayerResult forward_by_reshaping(const at::Tensor& x, const LayerAffine& affine,
   const LayerAffine own = channels_of(affine, image_channels, rows, 1);
   const LayerOptions batch_options = in_batch(options, options.track);
   if (images == 0) {
-    LayerResult of = quantile_layer_forward(others, own, batch_options, keep);
+    LayerResult of = quantile_layer_forward(others, own, batch_options,
+                                            sizes.code_rows > 0 ? keep : Keep::nothing);
     out.copy_(of.y);
     of.y = y;
     return of;
@@ -132,8 +134,12 @@ std::tuple<at::Tensor, at::Tensor> backward_by_reshaping(const at::Tensor& grad_
   at::Tensor out_affine = gradients.narrow(1, image_channels, rows);
   const LayerAffine own = channels_of(affine, image_channels, rows, 1);
   if (images == 0) {
-    const auto [of_x, of_affine] = quantile_layer_backward(
-        grad_others, {kept.as, others, kept.code, kept.table, kept.stats}, own, batch_options);
+    const auto [of_x, of_affine] =
+        kept.table.size(0) > 0
+            ? quantile_layer_backward(grad_others,
+                                      {kept.as, others, kept.code, kept.table, kept.stats}, own,
+                                      batch_options)
+            : backward_again(grad_others, others, own, batch_options);
     out.copy_(of_x), out_affine.copy_(of_affine);
     return {grad_x, gradients};
   }

@@ -136,14 +136,8 @@ TEST(Errors, QuantileLayerBackward) {
   EXPECT_EQ(backward([](Kept&, torch::Tensor&) {}, {.weight_in = torch::ones({2})}),
             op + "weight_in to be a floating tensor of shape (3), one number per channel, got "
                  "float32 of shape (2)");
-  const auto levels = ops::kept_sizes(ops::Keep::levels, x, {});
-  EXPECT_EQ(backward([&](Kept& some, torch::Tensor&) {
-              some.as = ops::Keep::levels;
-              some.x = x;
-              some.table = torch::zeros(
-                  {levels.table_rows.expect_int(), levels.table_columns.expect_int()}, torch::kInt);
-            }),
-            op + "keep to be codes on cpu, got levels");
+  EXPECT_EQ(backward([&](Kept& some, torch::Tensor&) { some.as = ops::Keep::batch_codes; }),
+            op + "keep to be codes on cpu, got batch_codes");
 }
 
 TEST(Errors, Contexts) {

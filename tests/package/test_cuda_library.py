@@ -129,11 +129,18 @@ class OnCuda:
     def numel(self):
         return torch.Size(self.shape).numel()
 
+    def element_size(self):
+        return 4
+
 
 def test_what_is_kept_on_cuda():
-    x = OnCuda(5, 3, 4, 4)
-    assert _fake.kept_bytes(x, 0, 0) == 3 * (1024 + 80)
-    assert _fake.kept_bytes(x, 1, 0) == 2 * (1024 + 80)
-    assert _fake.kept_bytes(x, 1, 5) == 2 * (1024 + 80)
+    table = _library.KEPT_TABLE_BYTES
+    x = OnCuda(5, 3, 32, 32)
+    channel = table + 5 * 32 * 32
+    assert _fake.kept_bytes(x, 0, 0) == 3 * channel
+    assert not _fake.needs_x(x, OnCuda(3 * channel))
+    for image_channels, images in ((1, 0), (1, 5)):  # an image's context is ranked again
+        kept = _fake.kept_bytes(x, image_channels, images)
+        assert kept == 2 * channel and _fake.needs_x(x, OnCuda(kept))
     assert _fake.kept_bytes(x, 0, 2) == 0
-    assert _fake.needs_x(x, OnCuda(10000))
+    assert _fake.kept_bytes(OnCuda(5, 3, 4, 4), 0, 0) == 0  # too short for a table

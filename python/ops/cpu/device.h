@@ -12,11 +12,12 @@ namespace qact::python {
 
 struct Cpu {
   static constexpr bool kKnowsScopes = true;
+  static constexpr bool kWritesCodes = true;  // whether they are kept or not
   struct Guard {
     explicit Guard(const Tensor&) {}
   };
-  using Kept = python::Kept;
   struct Result : ResultTensor {
+    explicit Result(const Tensor& like) : ResultTensor(like) {}
     Result(const Tensor& like, const FlatTensor&) : ResultTensor(like) {}
   };
 

@@ -8,30 +8,11 @@
 
 namespace qact::python {
 
-// What the forward pass keeps in one tensor of bytes: the density by value of every channel, then a
-// level byte for every value, in the order of x.
-struct CudaKept {
-  int64_t table_bytes, codes;
-
-  CudaKept(const Tensor& x, const core::Scope&)
-      : table_bytes(x.size(1) * core::kDensityNodes * static_cast<int64_t>(sizeof(int32_t))),
-        codes(x.numel()) {}
-  int64_t bytes() const { return table_bytes + codes; }
-  Wanted wanted() const { return {bytes(), /*x=*/true}; }
-
-  template <class Call, class Byte>  // either direction
-  void fill(Call& call, Byte* bytes) const {
-    call.table = reinterpret_cast<decltype(call.table)>(bytes);
-    call.code = bytes + table_bytes;
-  }
-};
-
 struct Cuda {
-  static constexpr bool kKnowsScopes = false;
+  static constexpr bool kKnowsScopes = false, kWritesCodes = false;
   struct Guard : torch::stable::accelerator::DeviceGuard {
     explicit Guard(const Tensor& x) : DeviceGuard(x.get_device_index()) {}
   };
-  using Kept = CudaKept;
   using Result = CudaResult;
 
   static void check(const char* op, const Tensor& x) { check_computed(op, x); }

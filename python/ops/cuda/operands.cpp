@@ -42,6 +42,9 @@ CudaResult::CudaResult(const Tensor& like, const FlatTensor& in)
   }
 }
 
+CudaResult::CudaResult(const Tensor& like)
+    : result_(empty_as(like)), flat_(flatten_readable(result_)) {}
+
 Tensor CudaResult::take() {
   if (flat_.tensor.get() != result_.get()) torch::stable::copy_(result_, flat_.tensor);
   return result_;

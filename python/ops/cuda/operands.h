@@ -31,6 +31,8 @@ FlatTensor flatten_alike(const Tensor& tensor, const FlatTensor& like);
 class CudaResult {
  public:
   CudaResult(const Tensor& like, const FlatTensor& in);
+  explicit CudaResult(const Tensor& like);  // in its own order, where that is readable
+  const FlatTensor& flat() const { return flat_; }
   const core::View& view() const { return flat_.view; }
   Tensor take();
 

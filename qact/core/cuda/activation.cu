@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(256)
     values.data += channel * channel_stride;
     const float v = values[i];
     const PassMap& map = maps[channel];
-    const int k = isnan(v) ? 0 : level_of(v, map, map.level, map.threshold, levels);
+    const int k = isnan(v) ? 0 : find_code(v, map, map.code, map.threshold, levels).level;
     y.at(channel, i) =
         from_float<T>(isnan(v) ? v : __fdiv_rn(static_cast<float>(k), static_cast<float>(levels)));
     if (!density.data) return;
@@ -83,7 +83,7 @@ void activation_forward(const ActivationForward& call, const Stream& stream) {
     if (call.density) solve.density = nodes;
     const Passes passes(call.shape, call.x, call.quantile);
     const PassMap* maps =
-        passes.solve<T, kMostNodes>(kWhat, call.x, solve, {stream.handle, scratch + tables(call)});
+        passes.solve<T>(kWhat, call.x, solve, {stream.handle, scratch + tables(call)});
     const Walk walk{order_of(call.shape, call.x) == Order::columns,
                     static_cast<uint32_t>(call.shape.context_size()),
                     static_cast<uint32_t>(call.shape.channels)};

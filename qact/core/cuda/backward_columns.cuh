@@ -6,51 +6,73 @@
 
 namespace qact::core::cuda {
 
-// What a thread keeps per channel.
-template <int kSize>
-struct ColumnDensity {
-  DensityAt at[kSize];
-  const int32_t* nodes;
+// Tables of a block's channels: a row of all of them for each code. The channels that lanes of a
+// warp have at a time lie side by side, in banks of their own.
+template <class Row, int kGroup, int kSize>
+struct ColumnTables {
+  static constexpr int kLanes = kGroup / kSize;
+  Row row[kCodes * kGroup];
 
-  __device__ float operator()(int i, float d) const { return at[i](d, nodes + i * kDensityNodes); }
+  // make(channel, code) for the block's channels: a warp has eight of them and four codes, so that
+  // it reads few lines and writes to many banks.
+  template <class Make>
+  __device__ void fill(uint32_t channels, const Make& make) {
+    for (uint32_t i = threadIdx.x; i < kCodes * kGroup; i += blockDim.x) {
+      const uint32_t place = i % 8 + i / 32 % (kGroup / 8) * 8;
+      const uint32_t code = i / 8 % 4 + i / (4 * kGroup) * 4;
+      const uint32_t channel = place % kLanes * kSize + place / kLanes;
+      if (channel < channels) row[code * kGroup + place] = make(channel, code);
+    }
+  }
+  // Of the thread's own channels, the i-th.
+  __device__ const Row& at(int i, int code) const {
+    return row[code * kGroup + i * kLanes + threadIdx.x % kLanes];
+  }
+};
+
+struct alignas(8) DensityRow {
+  float f, f_xhat;
 };
 
 template <int kGroup, int kSize>
-__device__ inline ColumnDensity<kSize> load_column(const GradSolve& solve, uint32_t channel,
-                                                   int32_t* nodes) {
-  const uint32_t base = blockIdx.x * kGroup;
-  const int4* from = reinterpret_cast<const int4*>(solve.nodes_of(base));
-  const int packs = min(kGroup, static_cast<int>(solve.channels - base)) * kDensityNodes / 4;
-  for (int i = threadIdx.x; i < packs; i += blockDim.x) reinterpret_cast<int4*>(nodes)[i] = from[i];
-  ColumnDensity<kSize> out;
-  out.nodes = nodes + (channel - base) * kDensityNodes;
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    if (channel + i < solve.channels) out.at[i] = DensityAt(solve.stats[channel + i]);
-  }
-  return out;
+struct SumTables {
+  ColumnTables<DensityRow, kGroup, kSize> density;
+  ColumnTables<uint8_t, kGroup, kSize> level;
+};
+
+template <int kGroup>
+__device__ inline uint32_t channels_of_block(const Extent& extent) {
+  return min(static_cast<uint32_t>(kGroup), extent.channels - blockIdx.x * kGroup);
 }
 
 template <int kSize, class T>
 __device__ inline Gradient<T, kSize> load_gradient(const GradCall<T>& call, const Extent& extent,
                                                    uint32_t place, uint32_t channel) {
   return {load<kSize>(call.dy + place * call.dy_layout.row_stride + channel),
-          load<kSize>(call.x + place * call.x_layout.row_stride + channel),
-          load<kSize>(call.level + static_cast<int64_t>(place) * extent.channels + channel)};
+          load<kSize>(call.code + static_cast<int64_t>(place) * extent.channels + channel)};
 }
 
 inline constexpr int kGradAhead = 4;
+inline constexpr int kColumnThreads = 512;
 
 template <class T, int kGroup, int kSize>
-__global__ void __launch_bounds__(kGradThreads, 4)
+__global__ void __launch_bounds__(kColumnThreads, 2)
     sum_columns(GradCall<T> call, Extent extent, GradSums* parts) {
   using Columns = Column<kGroup, kSize>;
-  __shared__ __align__(16) int32_t nodes[kGroup * kDensityNodes];
-  __shared__ Room<GradSums, kGradThreads / kWarp * Columns::kLanes> shared_room;
+  extern __shared__ __align__(32) unsigned char memory[];
+  auto& tables = *reinterpret_cast<SumTables<kGroup, kSize>*>(memory);
+  __shared__ Room<GradSums, kColumnThreads / kWarp * Columns::kLanes> shared_room;
   GradSums* const shared = shared_room.array();
   let_next_start();
   const Columns column(blockIdx.x);
-  const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
+  const uint32_t base = blockIdx.x * kGroup, channels = channels_of_block<kGroup>(extent);
+  tables.density.fill(channels, [&](uint32_t channel, uint32_t code) {
+    const SumRow row(call.solve.table_of(base + channel), code);
+    return DensityRow{row.f, row.f_xhat};
+  });
+  tables.level.fill(channels, [&](uint32_t channel, uint32_t code) {
+    return call.solve.table_of(base + channel).level[code];
+  });
   __syncthreads();
   ThreadSums sums[kSize];
   column.template for_each_batch<kGradAhead>(
@@ -61,8 +83,9 @@ __global__ void __launch_bounds__(kGradThreads, 4)
         for (int a = 0; a < kCount; ++a) {
 #pragma unroll
           for (int i = 0; i < kSize; ++i) {
-            const float d = to_float(given[a].x.v[i]) - density.at[i].centre;
-            sums[i].add(to_float(given[a].dy.v[i]), given[a].level.v[i], density(i, d), d);
+            const int code = given[a].code.v[i];
+            const DensityRow row = tables.density.at(i, code);
+            sums[i].add(to_float(given[a].dy.v[i]), tables.level.at(i, code), row.f, row.f_xhat);
           }
         }
       });
@@ -93,19 +116,17 @@ static __global__ void __launch_bounds__(kMergeThreads)
 }
 
 template <class T, int kGroup, int kSize>
-__global__ void __launch_bounds__(kGradThreads, 4)
+__global__ void __launch_bounds__(kColumnThreads, 2)
     apply_columns(GradCall<T> call, Extent extent, const GradMap* maps) {
-  using Columns = Column<kGroup, kSize>;
-  __shared__ __align__(16) int32_t nodes[kGroup * kDensityNodes];
-  const Columns column(blockIdx.x);
-  const auto density = load_column<kGroup, kSize>(call.solve, column.channel, nodes);
+  extern __shared__ __align__(32) unsigned char memory[];
+  auto& rows = *reinterpret_cast<ColumnTables<GradRow, kGroup, kSize>*>(memory);
+  const Column<kGroup, kSize> column(blockIdx.x);
+  const uint32_t base = blockIdx.x * kGroup;
   wait_for_previous();
+  rows.fill(channels_of_block<kGroup>(extent), [&](uint32_t channel, uint32_t code) {
+    return maps[base + channel].row(call.solve.table_of(base + channel), code);
+  });
   if (!QACT_MUTANT("cuda_grad_columns_sync")) __syncthreads();
-  GradMap map[kSize];
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    if (column.channel + i < extent.channels) map[i] = maps[column.channel + i];
-  }
   column.template for_each_batch<kGradAhead>(
       extent, blockIdx.y,
       [&](uint32_t place) { return load_gradient<kSize>(call, extent, place, column.channel); },
@@ -115,9 +136,8 @@ __global__ void __launch_bounds__(kGradThreads, 4)
           Pack<T, kSize> dx;
 #pragma unroll
           for (int i = 0; i < kSize; ++i) {
-            const float d = to_float(given[a].x.v[i]) - density.at[i].centre;
-            dx.v[i] = from_float<T>(
-                map[i](to_float(given[a].dy.v[i]), given[a].level.v[i], density(i, d), d));
+            const GradRow row = rows.at(i, given[a].code.v[i]);
+            dx.v[i] = from_float<T>(row(to_float(given[a].dy.v[i])));
           }
           const int64_t row = (first + a * column.step()) * call.dx_layout.row_stride;
           *reinterpret_cast<Pack<T, kSize>*>(call.dx + row + column.channel) = dx;

@@ -11,13 +11,16 @@ namespace qact::core::cuda {
 
 template <class T>
 struct SmallGrad {
-  Results<T> dy, x, dx;
-  Results<uint8_t> level;
+  Results<T> dy, dx;
+  Results<uint8_t> code;
 };
 
 template <int kGroup, int kBlock, int kBlocks>
 struct SmallGradSpace {
-  alignas(16) int32_t nodes[kGroup][kDensityNodes];
+  union {  // one after the other
+    SumRow sum_row[kGroup][kCodes];
+    GradRow row[kGroup][kCodes];
+  };
   float sums[kBlock / kWarp][kGroup * ThreadSums::kCount];
   double parts[kBlocks][kGroup * ThreadSums::kCount];  // of each block
   double totals[kGroup * ThreadSums::kCount];
@@ -74,31 +77,26 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
   const uint32_t rank = Blocks::rank(), first = blockIdx.x / kBlocks * kGroup;
   constexpr int kRun = kGroup == 1 ? kSize : 1;
   const auto load_gradient = [&call, first](uint32_t i) {
-    return Gradient<T, kSize>{load<kSize>(&call.dy.at(first, i)), load<kSize>(&call.x.at(first, i)),
-                              load<kSize>(&call.level.at(first, i))};
+    return Gradient<T, kSize>{load<kSize>(&call.dy.at(first, i)),
+                              load<kSize>(&call.code.at(first, i))};
   };
   const uint32_t n = static_cast<uint32_t>(solve.n);
   const Range range = range_of<kBlocks, kRun>(n, rank);
   const auto share = share_of<kRun, kBlock, kPacks>(range.begin, range.end, load_gradient);
-  const int4* from = reinterpret_cast<const int4*>(solve.nodes_of(first));
-  int4* nodes = reinterpret_cast<int4*>(space.nodes);
-  for (int i = threadIdx.x; i < kGroup * kDensityNodes / 4; i += kBlock) nodes[i] = from[i];
+  for (int i = threadIdx.x; i < kGroup * kCodes; i += kBlock) {
+    space.sum_row[i / kCodes][i % kCodes] = SumRow(solve.table_of(first + i / kCodes), i % kCodes);
+  }
   if (threadIdx.x >= kBlock - kGroup) {  // by threads that copy nothing, while others do
     const uint32_t g = kBlock - 1 - threadIdx.x;
     space.weights[g] = solve.weights(first + g);
   }
-  DensityAt density[kGroup];
-#pragma unroll
-  for (int g = 0; g < kGroup; ++g) density[g] = DensityAt(solve.stats[first + g]);
   __syncthreads();
 
   ThreadSums sums[kGroup];
   share.for_each([&](const Gradient<T, kSize>& given, uint32_t) {
 #pragma unroll
     for (int v = 0; v < kSize; ++v) {
-      const int g = v % kGroup;
-      const float d = to_float(given.x.v[v]) - density[g].centre;
-      sums[g].add(to_float(given.dy.v[v]), given.level.v[v], density[g](d, space.nodes[g]), d);
+      sums[v % kGroup].add(to_float(given.dy.v[v]), space.sum_row[v % kGroup][given.code.v[v]]);
     }
   });
   float each[kSums];
@@ -110,17 +108,16 @@ __global__ void __launch_bounds__(kBlock, kGroup == 1 ? 1024 / kBlock : 1)
     space.sums[threadIdx.x / kWarp][spread_index<kSums>()] = own;
   }
   solve_gradient<kGroup, kBlocks>(solve, first, space);
-  GradMap map[kGroup];
-#pragma unroll
-  for (int g = 0; g < kGroup; ++g) map[g] = space.map[g];
+  for (int i = threadIdx.x; i < kGroup * kCodes; i += kBlock) {
+    const int g = i / kCodes;
+    space.row[g][i % kCodes] = space.map[g].row(solve.table_of(first + g), i % kCodes);
+  }
+  if (!QACT_MUTANT("cuda_grad_small_sync")) __syncthreads();
   share.for_each([&](const Gradient<T, kSize>& given, uint32_t i) {
     Pack<T, kSize> dx;
 #pragma unroll
     for (int v = 0; v < kSize; ++v) {
-      const int g = v % kGroup;
-      const float d = to_float(given.x.v[v]) - density[g].centre;
-      dx.v[v] = from_float<T>(
-          map[g](to_float(given.dy.v[v]), given.level.v[v], density[g](d, space.nodes[g]), d));
+      dx.v[v] = from_float<T>(space.row[v % kGroup][given.code.v[v]](to_float(given.dy.v[v])));
     }
     *reinterpret_cast<Pack<T, kSize>*>(&call.dx.at(first, i)) = dx;
   });

@@ -15,21 +15,20 @@ struct CountedSpace {
   uint32_t context[kContextBins];
   ChannelPlan plan;
   uint32_t zero, bound[2];
-  DensitySpace<kDensityNodes, 1> density;
+  CodeGrid grid;
+  CodeTotals<uint32_t> codes;
+  CodeTableSpace table;
   Partial partial[kCounted / kWarp];
 };
 
 struct LevelSums {
   unsigned long long negatives = 0, level = 0, square = 0;
-  float low = INFINITY, high = -INFINITY;
 
   __device__ static LevelSums merge(const LevelSums& a, const LevelSums& b) {
     LevelSums out;
     out.negatives = a.negatives + b.negatives;
     out.level = a.level + b.level;
     out.square = a.square + b.square;
-    out.low = fminf(a.low, b.low);
-    out.high = fmaxf(a.high, b.high);
     return out;
   }
 };
@@ -66,9 +65,11 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   const bool inside = i < n;
   const float x = inside ? values[i] : NAN;
   const Partial all = summarise_block(values, space.partial);
+  const Affine in = solve.norm_in.of(channel);
+  space.codes.clear(i, kCounted);
   if (i == 0) {
-    space.plan =
-        make_plan(all, shift_of(values[0]), n, solve.norm_in, solve.norm_in.of(channel), quantile);
+    space.plan = make_plan(all, shift_of(values[0]), n, solve.norm_in, in, quantile);
+    space.grid = CodeGrid(space.plan, solve.norm_in, in.weight, quantile.levels);
     const Norm& norm = space.plan.norm;
     if (norm.scale != 0) {
       space.zero = key_of_z(norm, 0);
@@ -107,16 +108,19 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   LevelSums sums;
   sums.level = k;
   sums.square = static_cast<unsigned long long>(k) * k;
-  const double cumulative = rule.cumulative(positive, own);
-  constexpr double kShare = 1.0 / 256;
-  if (valid && isfinite(z) && cumulative > kShare) sums.low = z;
-  if (valid && isfinite(z) && 1 - cumulative + rule.weight(positive) > kShare) sums.high = z;
+  const float t = space.grid.t(x);
+  Found found = {k, k};
+  if (valid && !call.plain && plan.how != kNotFinite) {
+    found.code += space.grid.cell(t);
+    space.codes.add(found.code, k, 1, Places::at(space.grid, t));
+  }
   sums = merge_block(sums, sums_shared);
 
-  LayerStats stats =
+  const LayerStats stats =
       norm_stats(solve, plan, static_cast<double>(sums.level), static_cast<double>(sums.square));
   if (inside) {
-    write_value(call, solve, channel, i, x, k, OutNorm(solve, solve.affine_out(channel), stats));
+    write_value(call, solve, channel, i, x, found,
+                OutNorm(solve, solve.affine_out(channel), stats));
     if (call.plain && call.density.data) {
       const float f =
           isnan(x) ? x : (isinf(x) ? 0.0f : direct_density(space, n, z, quantile.bandwidth, bound));
@@ -136,34 +140,19 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
     __syncthreads();
     solve.context_of(channel)[i] = space.context[i] * kContextUnit;
   }
-  if (solve.density && !call.plain) {
-    int32_t* nodes = solve.density_of(channel);
+  if (solve.table) {
+    const Team<kCounted> team;
+    CodeTable& table = solve.table_of(channel);
     if (plan.how == kNotFinite) {
-      nodes[i] = 0;
+      clear_table(team, stats, table);
     } else {
-      const double a = plan.norm.z(all.low), b = plan.norm.z(all.high);
-      DensityRange range{fmin(a, b), fmax(a, b), false};
-      const double h = quantile.bandwidth;
-      if ((range.high - range.low) / h * kPerBandwidth + 8 > kDensityNodes) {
-        constexpr double kFalloff = 4, kMost = 1000;
-        const double low = fmax(range.low, sums.low - kFalloff * h);
-        const double high = fmin(fmin(range.high, sums.high + kFalloff * h), low + kMost * h);
-        range = {low, high, low > range.low || high < range.high};
-      }
-      const DensityGrid grid(range, h);
-      // Interpolation between two nodes widens the kernel by a sixth of spacing^2.
-      const double narrower = h * sqrt(1 - 1.0 / (6 * kPerBandwidth * kPerBandwidth));
-      for (int node = i; node < grid.kept; node += blockDim.x) {
-        const float at = static_cast<float>((grid.first + node * grid.step()) * grid.spacing);
-        float density = direct_density(space, n, at, narrower, bound);
-        if (range.clipped && node == 0) density = lone_density(rule.weight(range.low >= 0), h);
-        if (range.clipped && node == grid.kept - 1) {
-          density = lone_density(rule.weight(range.high >= 0), h);
-        }
-        space.density.node[node] = density;
-      }
-      __syncthreads();
-      pack_nodes(Team<kCounted>(), space.density, grid, plan.norm, nodes, stats);
+      fill_table(
+          team, space.codes, space.grid, Places::of_values(space.grid), in,
+          static_cast<double>(plan.values), stats,
+          [&](double at) {
+            return direct_density(space, n, static_cast<float>(at), quantile.bandwidth, bound);
+          },
+          space.table, table);
     }
   }
   if (solve.stats && i == 0) reinterpret_cast<LayerStats*>(solve.stats)[channel] = stats;

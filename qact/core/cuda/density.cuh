@@ -1,11 +1,11 @@
-// The density as the fused layer keeps it (see core/cpu/density_table.h), by a team: a
-// channel's weights on a grid of a quarter bandwidth, one convolution, at most
-// kDensityNodes nodes of it packed.
+// The density, by a team: a channel's weights on a grid of a quarter bandwidth, and their
+// convolution, at some places or, for the plain operator, at all nodes, packed.
 #pragma once
 
 #include <cstdint>
 
 #include "qact/core/bin_plan.h"
+#include "qact/core/cuda/code_table.cuh"
 #include "qact/core/cuda/team.cuh"
 #include "qact/core/levels.h"
 #include "qact/core/mutant.h"
@@ -16,7 +16,7 @@ namespace qact::core::cuda {
 inline constexpr int kPerBandwidth = 4;
 inline constexpr int kReach = 4 * kPerBandwidth;  // nodes; exp(-8) of the peak
 inline constexpr int kMostGridNodes = 4000;
-inline constexpr int kMostNodes = kMostGridNodes;  // of a table; kDensityNodes in the fused layer
+inline constexpr int kMostNodes = kMostGridNodes;  // of the density by value
 inline constexpr int kGridRoom = kMostGridNodes + 2 * kReach + 16;
 
 // The kernel on the grid. The deposit on two neighbours and the interpolation between two
@@ -48,6 +48,7 @@ struct EvenCounts {
   const Count* moment;
   int bins, split;
   double first, width;
+  bool clipped = false;  // some values lie beyond the bins
 };
 
 // Where the table lies; beyond it a value has the density that its own kernel gives it.
@@ -56,25 +57,23 @@ struct DensityRange {
   bool clipped;
 };
 
-// The nodes of a grid of a quarter bandwidth over a range, of which every step-th is kept.
+// The nodes of a grid of a quarter bandwidth over a range.
 struct DensityGrid {
   double spacing, first;  // the first node's z is first * spacing
-  int nodes, kept;
+  int nodes;
 
   DensityGrid() = default;
-  __device__ DensityGrid(const DensityRange& range, double bandwidth, int most = kDensityNodes)
+  __device__ DensityGrid(const DensityRange& range, double bandwidth)
       : spacing(bandwidth / kPerBandwidth), first(floor(range.low / spacing) - 1) {
     nodes = static_cast<int>(ceil(range.high / spacing) + 1 - first) + 1;
-    kept = nodes < most ? nodes : most;
   }
-  __device__ double step() const { return static_cast<double>(nodes - 1) / (kept - 1); }
 };
 
 // kMass: as many as the grid's nodes, and kReach more at either end.
-template <int kNodes, int kMass>
+template <int kMass>
 struct DensitySpace {
   float mass[kMass];
-  float node[kNodes];
+  CodeTableSpace codes;
   uint32_t highest[kWarp];
   DensityRange range;
   DensityGrid grid;
@@ -88,7 +87,7 @@ __device__ inline DensityRange density_range(const EvenCounts<Count>& counts, co
   constexpr double kShare = 1.0 / 256, kFalloff = 4, kMargin = 8;
   const double low = counts.first, high = counts.first + counts.bins * counts.width;
   if ((high - low) / bandwidth * kPerBandwidth + kMargin <= most_nodes) {
-    return {low, high, false};
+    return {low, high, counts.clipped};
   }
   const uint32_t negatives = counts.before[counts.split], total = counts.before[counts.bins];
   // The weight below a bin's lower edge, and above its upper edge.
@@ -108,7 +107,7 @@ __device__ inline DensityRange density_range(const EvenCounts<Count>& counts, co
     out.low += 0.5 * excess;
     out.high = out.low + most;
   }
-  out.clipped = out.low > low || out.high < high;
+  out.clipped = counts.clipped || out.low > low || out.high < high;
   return out;
 }
 
@@ -144,43 +143,16 @@ __device__ inline float lone_density(double weight, double bandwidth) {
   return static_cast<float>(weight * kInverseSqrt2Pi / bandwidth);
 }
 
-// space.node[0..kept) in units of a 32767th of the highest, with the step to the next. The
-// team's first thread gets the stats.
-template <class Team, class Space>
-__device__ inline void pack_nodes(const Team& team, Space& space, const DensityGrid& grid,
-                                  const Norm& norm, int32_t* nodes, LayerStats& stats) {
-  constexpr float kUnits = 32767;
-  const int count = grid.kept, last = count - 1;
-  uint32_t own = 0;
-  for (int i = team.thread; i < count; i += Team::kThreads) {
-    own = max(own, __float_as_uint(fmaxf(space.node[i], 0.0f)));
-  }
-  const float highest = __uint_as_float(team.highest(own, space.highest));
-  const float inverse = highest > 0 ? kUnits / highest : 0;
-  const auto units = [&](int i) { return static_cast<int32_t>(space.node[i] * inverse + 0.5f); };
-  for (int i = team.thread; i < max(count, kDensityNodes); i += Team::kThreads) {
-    nodes[i] = i < last ? (units(i + 1) - units(i)) * 65536 + units(i) : units(last);
-  }
-  if (team.thread != 0) return;
-  const double gap = grid.spacing * grid.step();
-  stats.density_scale = norm.scale / gap;
-  stats.density_offset =
-      (norm.shift - grid.first * grid.spacing) / gap - QACT_MUTANT("cuda_density_node_shifted");
-  stats.density_last = last;
-  stats.density_unit = highest / kUnits;
-}
-
-// Of so many values, of which so many are negative. most: the nodes of the table.
+// The weights on the grid, of so many values, of which so many are negative.
 template <class Team, class Count, class Space>
-__device__ inline void pack_density(const Team& team, const EvenCounts<Count>& counts,
-                                    int64_t negatives, int64_t values, const Quantile& quantile,
-                                    const Norm& norm, Space& space, int most, int32_t* nodes,
-                                    LayerStats& stats) {
+__device__ inline void place_mass(const Team& team, const EvenCounts<Count>& counts,
+                                  int64_t negatives, int64_t values, const Quantile& quantile,
+                                  int most, Space& space) {
   if (team.thread == 0) {
     const LevelRule rule(quantile, negatives, values - negatives);
     for (int side = 0; side < 2; ++side) space.weight[side] = rule.weight(side);
     space.range = density_range(counts, rule, quantile.bandwidth, most);
-    space.grid = DensityGrid(space.range, quantile.bandwidth, most);
+    space.grid = DensityGrid(space.range, quantile.bandwidth);
     space.origin = -counts.first / counts.width;
     space.reach = space.grid.spacing / counts.width;
   }
@@ -201,30 +173,61 @@ __device__ inline void pack_density(const Team& team, const EvenCounts<Count>& c
     space.mass[i] = mass;
   }
   team.sync();
-  const auto convolved = [&](int node) {
-    float sum = 0;
+}
+
+template <class Space>
+__device__ inline float density_of_node(const Space& space, int node) {
+  float sum = 0;
 #pragma unroll
-    for (int k = 0; k <= 2 * kReach; ++k) sum += kTaps.at[k] * space.mass[node + k];
-    return sum / spacing;
-  };
-  for (int i = team.thread; i < grid.kept; i += Team::kThreads) {
-    int node = i;
-    float fraction = 0;
-    if (grid.kept < grid.nodes) {
-      const double position = fmin(i * grid.step(), static_cast<double>(grid.nodes - 1));
-      node = static_cast<int>(position);
-      fraction = static_cast<float>(position - node);
-    }
-    float density = convolved(node);
-    if (fraction > 0) density += (convolved(node + 1) - density) * fraction;
-    if (space.range.clipped && i == 0) {
-      density = lone_density(space.weight[space.range.low >= 0], quantile.bandwidth);
-    } else if (space.range.clipped && i == grid.kept - 1) {
-      density = lone_density(space.weight[space.range.high >= 0], quantile.bandwidth);
-    }
-    space.node[i] = density;
+  for (int k = 0; k <= 2 * kReach; ++k) sum += kTaps.at[k] * space.mass[node + k];
+  return sum / static_cast<float>(space.grid.spacing);
+}
+
+// Where the range was cut, a value beyond it has the density that its own kernel gives it.
+template <class Space>
+__device__ inline float density_at(const Space& space, double bandwidth, double z) {
+  const DensityRange& range = space.range;
+  if (range.clipped && (z < range.low || z > range.high) && !QACT_MUTANT("cuda_density_tail")) {
+    return lone_density(space.weight[(z < range.low ? range.low : range.high) >= 0], bandwidth);
   }
-  pack_nodes(team, space, grid, norm, nodes, stats);
+  const DensityGrid& grid = space.grid;
+  const double last = grid.nodes - 1, at = fmin(fmax(z / grid.spacing - grid.first, 0.0), last);
+  const int node = min(static_cast<int>(at), grid.nodes - 2);
+  const float part = static_cast<float>(at - node), low = density_of_node(space, node);
+  return low + (density_of_node(space, node + 1) - low) * part;
+}
+
+// The density by value: all nodes in units of a 32767th of the highest, with the step to the next.
+// The team's first thread gets where they lie.
+template <class Team, class Space>
+__device__ inline void pack_density(const Team& team, Space& space, double bandwidth,
+                                    const Norm& norm, int32_t* nodes, LayerStats& stats) {
+  constexpr float kUnits = 32767;
+  const DensityGrid& grid = space.grid;
+  const int last = grid.nodes - 1;
+  const auto at = [&](int node) {
+    if (space.range.clipped && (node == 0 || node == last)) {
+      const double end = node == 0 ? space.range.low : space.range.high;
+      return lone_density(space.weight[end >= 0], bandwidth);
+    }
+    return density_of_node(space, node);
+  };
+  uint32_t own = 0;
+  for (int i = team.thread; i <= last; i += Team::kThreads) {
+    own = max(own, __float_as_uint(fmaxf(at(i), 0.0f)));
+  }
+  const float highest = __uint_as_float(team.highest(own, space.highest));
+  const float inverse = highest > 0 ? kUnits / highest : 0;
+  const auto units = [&](int i) { return static_cast<int32_t>(at(i) * inverse + 0.5f); };
+  for (int i = team.thread; i <= last; i += Team::kThreads) {
+    nodes[i] = i < last ? (units(i + 1) - units(i)) * 65536 + units(i) : units(last);
+  }
+  if (team.thread != 0) return;
+  stats.density_scale = norm.scale / grid.spacing;
+  stats.density_offset =
+      norm.shift / grid.spacing - grid.first - QACT_MUTANT("cuda_density_node_shifted");
+  stats.density_last = last;
+  stats.density_unit = highest / kUnits;
 }
 
 // f of a value, in density_unit.

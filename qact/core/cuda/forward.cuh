@@ -141,11 +141,11 @@ __device__ inline void merge_counts(const PartCounts& counts, uint32_t channel, 
   __syncthreads();
 }
 
-template <class Limit, int kNodes, int kBlock>
+template <class Limit, int kBlock>
 union PassSpace {  // one after the other
   using Count = std::conditional_t<Limit::kValues == 0, unsigned long long, uint32_t>;
   QuickSpace<Limit, Count, kBlock> quick;
-  SolveSpace<Limit, kNodes> slow;
+  SolveSpace<Limit> slow;
 };
 
 // Whether bins told all levels.
@@ -153,8 +153,9 @@ template <class Team, class Space>
 __device__ inline bool solve_quickly(const Team& team, const SolveCall& call,
                                      const ChannelPlan& plan, const PartCounts& counts, uint32_t n,
                                      uint32_t channel, Space& space, PassMap& out) {
+  const Affine in = call.norm_in.of(channel);
   merge_counts(counts, channel, Space::kSlots, space.before);
-  settle_quickly(team, plan.bins, n, call.quantile, space);
+  settle_quickly(team, call, plan, in.weight, n, space);
   __syncthreads();
   if (space.totals.heavy > 0) return false;
   LayerStats stats;
@@ -164,20 +165,24 @@ __device__ inline bool solve_quickly(const Team& team, const SolveCall& call,
     out.map = plan.bins.map;
     out.how = kBinned;
     out.roots = 0;
+    out.by_value = false;
     out.norm = OutNorm(call, call.affine_out(channel), stats);
   }
-  copy_words(reinterpret_cast<const uint32_t*>(space.level), Space::kBins / 4,
-             reinterpret_cast<uint32_t*>(out.level), threadIdx.x, Team::kThreads);
-  finish_quickly(team, call, plan, channel, NoTies(), space, stats);
+  copy_words(reinterpret_cast<const uint32_t*>(space.code), Space::kBins / 4,
+             reinterpret_cast<uint32_t*>(out.code), threadIdx.x, Team::kThreads);
+  for (int c = threadIdx.x; c < kCodes; c += Team::kThreads) {
+    out.level[c] = static_cast<uint8_t>(space.codes.level[c]);
+  }
+  finish_quickly(team, call, plan, in, channel, NoTies(), space, stats);
   return true;
 }
 
-template <class T, class Limit, int kNodes, int kBlock>
+template <class T, class Limit, int kBlock>
 __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     solve(Values<T> values, int64_t channel_stride, const ChannelPlan* plans, PartCounts counts,
           SolveCall call, PassMap* maps) {
   extern __shared__ __align__(32) unsigned char memory[];
-  auto& space = *reinterpret_cast<PassSpace<Limit, kNodes, kBlock>*>(memory);
+  auto& space = *reinterpret_cast<PassSpace<Limit, kBlock>*>(memory);
   __shared__ Room<ChannelPlan> plan_room;
   ChannelPlan& plan = plan_room.value();
   const Team<kBlock> team;
@@ -193,7 +198,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     if (threadIdx.x == 0 && plan.how == kBinned && plan.bins.bins > 1) plan.how = kExact;
     __syncthreads();
   }
-  if (kNodes == kDensityNodes && solves_quickly(plan, call.quantile)) {
+  if (call.norm_in.present && solves_quickly(plan, call.quantile)) {
     if (solve_quickly(team, call, plan, counts, values.n, channel, space.quick, maps[channel])) {
       return;
     }
@@ -208,51 +213,57 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   solve_channel(team, call, values, channel, space.slow, maps[channel]);
 }
 
-// The levels by bin of one channel, if it has bins, by `count` threads.
-__device__ inline void load_levels(const PassMap& map, uint32_t words, uint32_t* table,
-                                   uint32_t thread, uint32_t count) {
+// The codes by bin of one channel, if it has bins, and after them the levels by code, by `count`
+// threads.
+__device__ inline void load_codes(const PassMap& map, uint32_t words, uint32_t* table,
+                                  uint32_t thread, uint32_t count) {
   if (map.how != kBinned) return;
-  copy_words(reinterpret_cast<const uint32_t*>(map.level), words, table, thread, count);
+  copy_words(reinterpret_cast<const uint32_t*>(map.code), words, table, thread, count);
+  copy_words(reinterpret_cast<const uint32_t*>(map.level), kCodes / 4, table + words, thread,
+             count);
 }
 
 template <class T, int kSize>
 __global__ void __launch_bounds__(kThreads, 3)
-    write_rows(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* level, Extent extent,
+    write_rows(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* code, Extent extent,
                const PassMap* maps, int levels, int words) {
-  __shared__ __align__(16) uint32_t table[Long::kBins / 4];
+  __shared__ __align__(16) uint32_t table[(Long::kBins + kCodes) / 4];
   __shared__ uint32_t threshold[Long::kLevels + 1];
   const uint32_t channel = blockIdx.y;
   const PassMap& map = maps[channel];
   wait_for_previous();
   const bool exact = map.how == kExact;
-  load_levels(map, words, table, threadIdx.x, blockDim.x);
+  load_codes(map, words, table, threadIdx.x, blockDim.x);
   if (exact) {
     for (int i = threadIdx.x; i <= levels; i += blockDim.x) threshold[i] = map.threshold[i];
   }
   __syncthreads();
   const uint8_t* by_bin = reinterpret_cast<const uint8_t*>(table);
+  const uint8_t* by_code = reinterpret_cast<const uint8_t*>(table + words);
   const BinMap<float> bins = map.map;
   const float scale = map.norm.scale, shift = map.norm.shift;
-  const bool simple = map.how == kBinned && map.roots == 0, finite = map.how != kNotFinite;
+  const bool simple = map.simple();
   for_each_pack<kSize>(extent, blockIdx.x, [&](uint32_t image, uint32_t place, uint32_t index) {
     const auto pack = load<kSize>(x + row_offset(layout, channel, image, place));
     Pack<T, kSize> out;
-    Pack<uint8_t, kSize> out_level;
+    Pack<uint8_t, kSize> out_code;
 #pragma unroll
     for (int i = 0; i < kSize; ++i) {
       const float v = to_float(pack.v[i]);
-      int k = 0;
+      Found found;
       if (simple) {
-        k = by_bin[bin_of(v, bins)];
-      } else if (finite) {
-        k = level_of(v, map, by_bin, threshold, levels);
+        found.code = by_bin[bin_of(v, bins)];
+        found.level = by_code[found.code];
+      } else {
+        found = find_code(v, map, by_bin, threshold, levels);
       }
-      out.v[i] = from_float<T>(k * scale + shift);
-      out_level.v[i] = static_cast<uint8_t>(k);
+      out.v[i] = from_float<T>(found.level * scale + shift);
+      out_code.v[i] = static_cast<uint8_t>(found.code);
     }
     *reinterpret_cast<Pack<T, kSize>*>(y + row_offset(y_layout, channel, image, place)) = out;
-    *reinterpret_cast<Pack<uint8_t, kSize>*>(level + static_cast<int64_t>(channel) * extent.n +
-                                             index) = out_level;
+    if (!code) return;
+    *reinterpret_cast<Pack<uint8_t, kSize>*>(code + static_cast<int64_t>(channel) * extent.n +
+                                             index) = out_code;
   });
 }
 

@@ -112,31 +112,33 @@ __global__ void __launch_bounds__(kBlock)
 
 template <class T, int kGroup, int kSize, int kBlock>
 __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
-    write_columns(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* level, Extent extent,
+    write_columns(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* code, Extent extent,
                   const PassMap* maps, int levels, int words) {
   extern __shared__ __align__(16) uint32_t tables[];
-  const uint32_t base = blockIdx.x * kGroup;
+  const uint32_t base = blockIdx.x * kGroup, pitch = words + kCodes / 4;
   for (int g = threadIdx.x / kWarp; g < kGroup; g += kBlock / kWarp) {
     if (base + g < extent.channels) {
-      load_levels(maps[base + g], words, tables + g * words, threadIdx.x % kWarp, kWarp);
+      load_codes(maps[base + g], words, tables + g * pitch, threadIdx.x % kWarp, kWarp);
     }
   }
   const Column<kGroup, kSize> column(blockIdx.x);
   const uint8_t* by_bin = reinterpret_cast<const uint8_t*>(tables);
   ColumnBins bins[kSize];
+  const uint8_t* by_code[kSize] = {};
   float scale[kSize], shift[kSize];
   bool simple = true;
 #pragma unroll
   for (int i = 0; i < kSize; ++i) {
     if (column.channel >= extent.channels) break;
     const PassMap& map = maps[column.channel + i];
-    const int table = static_cast<int>(column.channel - base + i) * words * 4;
+    const int table = static_cast<int>((column.channel - base + i) * pitch * 4);
     bins[i] = {map.map.origin, map.map.scale, table + map.map.offset};
+    by_code[i] = by_bin + table + words * 4;
     scale[i] = map.norm.scale;
     shift[i] = map.norm.shift;
-    simple &= map.how == kBinned && map.roots == 0;
+    simple &= map.simple();
   }
-  const auto write = [&](const auto& level_at) {
+  const auto write = [&](const auto& find) {
     column.template for_each_batch<4>(
         extent, blockIdx.y,
         [&](uint32_t place) { return load<kSize>(x + place * layout.row_stride + column.channel); },
@@ -145,26 +147,30 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
           for (int a = 0; a < kCount; ++a) {
             const uint32_t place = first + a * column.step();
             Pack<T, kSize> out;
-            Pack<uint8_t, kSize> out_level;
+            Pack<uint8_t, kSize> out_code;
 #pragma unroll
             for (int i = 0; i < kSize; ++i) {
-              const int k = level_at(i, to_float(packs[a].v[i]));
-              out.v[i] = from_float<T>(k * scale[i] + shift[i]);
-              out_level.v[i] = static_cast<uint8_t>(k);
+              const Found found = find(i, to_float(packs[a].v[i]));
+              out.v[i] = from_float<T>(found.level * scale[i] + shift[i]);
+              out_code.v[i] = static_cast<uint8_t>(found.code);
             }
             *reinterpret_cast<Pack<T, kSize>*>(y + place * y_layout.row_stride + column.channel) =
                 out;
+            if (!code) continue;
             *reinterpret_cast<Pack<uint8_t, kSize>*>(
-                level + static_cast<int64_t>(place) * extent.channels + column.channel) = out_level;
+                code + static_cast<int64_t>(place) * extent.channels + column.channel) = out_code;
           }
         });
   };
   if (__syncthreads_and(simple)) {
-    write([&](int i, float v) { return by_bin[bins[i](v)]; });
+    write([&](int i, float v) {
+      const int found = by_bin[bins[i](v)];
+      return Found{by_code[i][found], found};
+    });
   } else {
     write([&](int i, float v) {
       const PassMap& map = maps[column.channel + i];
-      return map.how == kNotFinite ? 0 : level_of(v, map, map.level, map.threshold, levels);
+      return find_code(v, map, map.code, map.threshold, levels);
     });
   }
 }

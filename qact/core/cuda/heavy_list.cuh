@@ -13,7 +13,7 @@ struct HeavyList {
   uint32_t count;
   uint32_t key[kFewHeavy];
   uint16_t bin[kFewHeavy];
-  uint8_t level[kFewHeavy];
+  uint8_t code[kFewHeavy];
   TieList<kFewHeavy / 8> ties;  // context_is_tie: of eight values or more
 
   __device__ void clear() { count = ties.count = 0; }
@@ -22,15 +22,16 @@ struct HeavyList {
     key[place] = of;
     bin[place] = static_cast<uint16_t>(at);
   }
-  __device__ int level_of(uint32_t of) const {
+  __device__ int code_of(uint32_t of) const {
     for (uint32_t j = 0; j < count; ++j) {
-      if (key[j] == of) return level[j];
+      if (key[j] == of) return code[j];
     }
     return 0;
   }
 };
 
-// The levels of a list's values, added to the totals, and their ties, if those are wanted.
+// The levels and codes of a list's values, added to the totals, and their ties, if those are
+// wanted.
 template <class Team, class Space>
 __device__ inline void rank_heavy(const Team& team, const ChannelPlan& plan,
                                   const Quantile& quantile, bool ties, Space& space,
@@ -57,7 +58,9 @@ __device__ inline void rank_heavy(const Team& team, const ChannelPlan& plan,
                      tie_bin(plan.bins, key_value(key, plan.norm.scale < 0))});
     }
     const uint32_t level = static_cast<uint32_t>(rule.level(positive, rank));
-    list.level[e] = static_cast<uint8_t>(level);
+    const uint32_t code = level + space.grid.of_bin(bin);
+    list.code[e] = static_cast<uint8_t>(code);
+    space.codes.add(code, level, 1, bin);
     atomicAdd(&space.totals.sum, level);
     atomicAdd(&space.totals.square, level * level);
   }

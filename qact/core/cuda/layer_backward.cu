@@ -1,5 +1,6 @@
-// The fused layer's backward pass, as core/cpu/layer_backward.cpp has it: eight sums over a
-// channel, then one pass that writes.
+// The fused layer's backward pass, as core/cpu/layer_backward.cpp has it: four sums over a
+// channel's gradient and codes, then one pass that writes. Contexts too short for a table are
+// ranked again.
 #include "qact/core/cuda/backward_columns.cuh"
 #include "qact/core/cuda/backward_small.cuh"
 #include "qact/core/cuda/cuda.h"
@@ -11,11 +12,11 @@ namespace qact::core::cuda {
 namespace {
 
 constexpr const char* kWhat = "quantile_layer_backward";
-constexpr int kGroup = 32;         // channels of a block in columns
-constexpr int kLongThreads = 768;  // more would have too few registers
+constexpr int kGroup = 32;  // channels of a block in columns
+constexpr int kLongThreads = 1024;
 
 bool fits_one_launch(const LayerBackward& call) {
-  return one_launch(call.shape, call.x, call.grad_x) && one_launch(call.shape, call.x, call.grad_y);
+  return one_launch(call.shape, call.grad_y, call.grad_x);
 }
 
 bool small(const LayerBackward& call) {
@@ -24,20 +25,19 @@ bool small(const LayerBackward& call) {
 
 // Values that one instruction loads.
 int pack_size(const LayerBackward& call) {
-  const int bytes = call.x.dtype == DType::f32 ? 4 : 2;
-  const int size = order_of(call.shape, call.x) == Order::columns ? kColumnPack : 16 / bytes;
-  const bool all = packs(call.shape, call.x, size, bytes) &&
-                   packs(call.shape, call.grad_y, size, bytes) &&
-                   packs(call.shape, call.grad_x, size, bytes);
+  const int bytes = call.grad_y.dtype == DType::f32 ? 4 : 2;
+  const int size = order_of(call.shape, call.grad_y) == Order::columns ? kColumnPack : 16 / bytes;
+  const bool all =
+      packs(call.shape, call.grad_y, size, bytes) && packs(call.shape, call.grad_x, size, bytes);
   return all ? size : 1;
 }
 
 Extent sums_extent(const LayerBackward& call) {
-  const Order order = order_of(call.shape, call.x);
+  const Order order = order_of(call.shape, call.grad_y);
   const int64_t groups =
       order == Order::rows ? call.shape.channels : (call.shape.channels + kGroup - 1) / kGroup;
-  return extent_of(call.shape, order, pack_size(call), groups, order == Order::rows ? 1056 : 528,
-                   order == Order::rows ? 4096 : 256);
+  return extent_of(call.shape, order, pack_size(call), groups, order == Order::rows ? 1056 : 264,
+                   order == Order::rows ? 4096 : 512);
 }
 
 template <class T, int kSize>
@@ -58,19 +58,19 @@ void run_columns(const LayerBackward& call, const GradCall<T>& grad, const Strea
   GradSums* parts = static_cast<GradSums*>(stream.scratch);
   GradMap* maps = reinterpret_cast<GradMap*>(parts + call.shape.channels * extent.parts);
   const dim3 grid((channels + kGroup - 1) / kGroup, extent.parts);
-  launch(kWhat, sum_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent, parts);
+  launch(kWhat, sum_columns<T, kGroup, kSize>, grid, kColumnThreads,
+         sizeof(SumTables<kGroup, kSize>), handle, grad, extent, parts);
   launch_next(kWhat, merge_columns_parts, dim3(channels), kMergeThreads, 0, handle, grad.solve,
               parts, extent.parts, maps);
-  launch_next(kWhat, apply_columns<T, kGroup, kSize>, grid, kGradThreads, 0, handle, grad, extent,
-              maps);
+  launch_next(kWhat, apply_columns<T, kGroup, kSize>, grid, kColumnThreads,
+              sizeof(ColumnTables<GradRow, kGroup, kSize>), handle, grad, extent, maps);
 }
 
 template <class T>
 void run_small(const LayerBackward& call, const GradCall<T>& grad, const Stream& stream) {
-  const SmallGrad<T> tensors{results_of<T>(call.shape, call.grad_y),
-                             results_of<T>(call.shape, call.x),
-                             results_of<T>(call.shape, call.grad_x),
-                             level_results(call.shape, call.x, const_cast<uint8_t*>(call.code))};
+  const SmallGrad<T> tensors{
+      results_of<T>(call.shape, call.grad_y), results_of<T>(call.shape, call.grad_x),
+      code_results(call.shape, call.grad_y, const_cast<uint8_t*>(call.code))};
   const auto run = [&]<int kSize, int kGroup, int kBlock, int kPacks, int kBlocks = 1>() {
     launch_clusters(kWhat, backward_small<T, kSize, kGroup, kBlock, kPacks, kBlocks>,
                     static_cast<unsigned>(call.shape.channels / kGroup), kBlocks, kBlock, 0,
@@ -79,7 +79,7 @@ void run_small(const LayerBackward& call, const GradCall<T>& grad, const Stream&
   constexpr int kSize = 16 / sizeof(T);
   const int64_t n = call.shape.context_size();
   const bool brief = n <= kBriefBlock, packed = pack_size(call) > 1;
-  if (order_of(call.shape, call.x) == Order::columns) {
+  if (order_of(call.shape, call.grad_y) == Order::columns) {
     fits_one_launch(call) ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
                           : run.template operator()<1, 1, kCounted, 0>();
   } else if (n > kOneBlock) {
@@ -93,22 +93,19 @@ void run_small(const LayerBackward& call, const GradCall<T>& grad, const Stream&
   }
 }
 
-}  // namespace
-
-size_t layer_backward_scratch(const LayerBackward& call) {
+// From codes and tables.
+size_t scratch_by_codes(const LayerBackward& call) {
   if (small(call)) return 0;
   return call.shape.channels * (sizeof(GradSums) * sums_extent(call).parts + sizeof(GradMap));
 }
 
-void layer_backward(const LayerBackward& call, float* grad_affine, const Stream& stream) {
-  with_type(call.x.dtype, [&]<class T>(Type<T>) {
+void run_by_codes(const LayerBackward& call, float* grad_affine, const Stream& stream) {
+  with_type(call.grad_y.dtype, [&]<class T>(Type<T>) {
     GradCall<T> grad;
     grad.dy = static_cast<const T*>(call.grad_y.data);
-    grad.x = static_cast<const T*>(call.x.data);
     grad.dx = static_cast<T*>(call.grad_x.data);
-    grad.level = call.code;
+    grad.code = call.code;
     grad.dy_layout = layout_of(call.shape, call.grad_y);
-    grad.x_layout = layout_of(call.shape, call.x);
     grad.dx_layout = layout_of(call.shape, call.grad_x);
     grad.solve = {call.quantile.levels,
                   call.eps,
@@ -116,18 +113,61 @@ void layer_backward(const LayerBackward& call, float* grad_affine, const Stream&
                   static_cast<uint32_t>(call.shape.channels),
                   call.weight_in,
                   call.weight_out,
-                  reinterpret_cast<const LayerStats*>(call.stats),
                   call.table,
                   grad_affine};
     if (small(call)) return run_small(call, grad, stream);
     const bool packed = pack_size(call) > 1;
-    if (order_of(call.shape, call.x) == Order::rows) {
+    if (order_of(call.shape, call.grad_y) == Order::rows) {
       packed ? run_rows<T, 16 / sizeof(T)>(call, grad, stream) : run_rows<T, 1>(call, grad, stream);
     } else {
       packed ? run_columns<T, kColumnPack>(call, grad, stream)
              : run_columns<T, 1>(call, grad, stream);
     }
   });
+}
+
+// Where no table was kept: the forward pass again, whose output makes room for the gradient.
+struct Again {
+  LayerForward forward;
+  LayerBackward backward;
+  size_t rest;  // where the passes' own scratch memory begins
+
+  Again(const LayerBackward& call, void* scratch) : backward(call) {
+    const auto round_up = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
+    char* at = static_cast<char*>(scratch);
+    const auto take = [&](size_t bytes) { return std::exchange(at, at + round_up(bytes)); };
+    forward.quantile = call.quantile;
+    forward.eps = call.eps;
+    forward.shape = call.shape;
+    forward.x = call.x;
+    forward.y = call.grad_x;
+    forward.weight_in = call.weight_in;
+    forward.bias_in = call.bias_in;
+    forward.weight_out = call.weight_out;
+    forward.table = reinterpret_cast<int32_t*>(take(call.shape.channels * sizeof(CodeTable)));
+    forward.stats = reinterpret_cast<double*>(take(call.shape.channels * sizeof(LayerStats)));
+    forward.code =
+        reinterpret_cast<uint8_t*>(take(call.shape.channels * call.shape.context_size()));
+    backward.table = forward.table;
+    backward.code = forward.code;
+    rest = at - static_cast<char*>(scratch);
+  }
+};
+
+}  // namespace
+
+size_t layer_backward_scratch(const LayerBackward& call) {
+  if (call.table) return scratch_by_codes(call);
+  const Again again(call, nullptr);
+  return again.rest + std::max(layer_forward_scratch(again.forward), scratch_by_codes(call));
+}
+
+void layer_backward(const LayerBackward& call, float* grad_affine, const Stream& stream) {
+  if (call.table) return run_by_codes(call, grad_affine, stream);
+  const Again again(call, stream.scratch);
+  const Stream rest{stream.handle, static_cast<char*>(stream.scratch) + again.rest};
+  layer_forward(again.forward, rest);
+  run_by_codes(again.backward, grad_affine, rest);
 }
 
 }  // namespace qact::core::cuda

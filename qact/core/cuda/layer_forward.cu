@@ -25,7 +25,7 @@ void layer_forward(const LayerForward& call, const Stream& stream) {
   solve.eps = QACT_MUTANT("cuda_layer_eps") ? 0 : call.eps;
   solve.weight_out = call.weight_out;
   solve.bias_out = call.bias_out;
-  solve.density = call.table;
+  solve.table = call.table;
   solve.stats = call.stats;
   solve.context = call.context;
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
@@ -34,7 +34,7 @@ void layer_forward(const LayerForward& call, const Stream& stream) {
     }
     if (small(call)) return run_small<T>("quantile_layer", call, solve, stream);
     const Passes passes(call.shape, call.x, call.quantile);
-    passes.solve<T, kDensityNodes>("quantile_layer", call.x, solve, stream);
+    passes.solve<T>("quantile_layer", call.x, solve, stream);
     passes.write<T>("quantile_layer", call, stream);
   });
 }

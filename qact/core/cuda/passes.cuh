@@ -34,8 +34,8 @@ class Passes {
     return keys_at() + (exact_ ? size_t{4} * shape_.channels * shape_.context_size() : 0);
   }
 
-  // Everything up to the maps from values to levels. kNodes: of a table of density.
-  template <class T, int kNodes>
+  // Everything up to the maps from values to codes.
+  template <class T>
   const PassMap* solve(const char* what, const View& x, const SolveCall& call,
                        const Stream& stream) const {
     if (order_ == Order::rows) {
@@ -45,7 +45,7 @@ class Passes {
       packed_ ? count_columns<T, kColumnPack>(what, x, call, stream)
               : count_columns<T, 1>(what, x, call, stream);
     }
-    solve_all<T, kNodes>(what, x, call, stream);
+    solve_all<T>(what, x, call, stream);
     return maps(stream);
   }
 
@@ -62,7 +62,7 @@ class Passes {
   }
 
  private:
-  int table_words() const { return static_cast<int>(words_) / 2; }  // of levels by bin
+  int table_words() const { return static_cast<int>(words_) / 2; }  // of codes by bin
   static size_t round_up(size_t bytes) { return (bytes + 255) / 256 * 256; }
   size_t plans_at() const { return round_up(sizeof(Partial) * shape_.channels * summary_.parts); }
   size_t counts_at() const { return plans_at() + round_up(sizeof(ChannelPlan) * shape_.channels); }
@@ -115,24 +115,22 @@ class Passes {
            counts(stream));
   }
 
-  template <class T, int kNodes>
+  template <class T>
   void solve_all(const char* what, const View& view, SolveCall call, const Stream& stream) const {
     if (exact_) {  // takes many steps over a channel, in which more threads help
       call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
-      return solve<T, Long, kNodes, 1024>(what, view, call, stream);
+      return solve<T, Long, 1024>(what, view, call, stream);
     }
-    if constexpr (kNodes == kDensityNodes) {
-      if (shape_.context_size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
-        return solve<T, Short, kNodes, kThreads>(what, view, call, stream);
-      }
+    if (shape_.context_size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
+      return solve<T, Short, kThreads>(what, view, call, stream);
     }
-    solve<T, Long, kNodes, kThreads>(what, view, call, stream);
+    solve<T, Long, kThreads>(what, view, call, stream);
   }
-  template <class T, class Limit, int kNodes, int kBlock>
+  template <class T, class Limit, int kBlock>
   void solve(const char* what, const View& view, const SolveCall& call,
              const Stream& stream) const {
-    launch_next(what, cuda::solve<T, Limit, kNodes, kBlock>, dim3(channels()), kBlock,
-                sizeof(PassSpace<Limit, kNodes, kBlock>), static_cast<cudaStream_t>(stream.handle),
+    launch_next(what, cuda::solve<T, Limit, kBlock>, dim3(channels()), kBlock,
+                sizeof(PassSpace<Limit, kBlock>), static_cast<cudaStream_t>(stream.handle),
                 values_of<T>(shape_, view), view.channel_stride, summaries(stream).plans,
                 counts(stream), call, maps(stream));
   }
@@ -151,10 +149,10 @@ class Passes {
     const Extent extent = extent_of(shape_, order_, kSize, groups(kWriteGroup), 132, 512);
     launch(what, cuda::write_columns<T, kWriteGroup, kSize, kWriteBlock>,
            dim3(groups(kWriteGroup), extent.parts), kWriteBlock,
-           size_t{4} * table_words() * kWriteGroup, static_cast<cudaStream_t>(stream.handle),
-           static_cast<const T*>(call.x.data), layout_of(shape_, call.x),
-           static_cast<T*>(call.y.data), layout_of(shape_, call.y), call.code, extent, maps(stream),
-           call.quantile.levels, table_words());
+           size_t{4} * (table_words() + kCodes / 4) * kWriteGroup,
+           static_cast<cudaStream_t>(stream.handle), static_cast<const T*>(call.x.data),
+           layout_of(shape_, call.x), static_cast<T*>(call.y.data), layout_of(shape_, call.y),
+           call.code, extent, maps(stream), call.quantile.levels, table_words());
   }
 
   Shape shape_;

@@ -12,11 +12,11 @@
 
 namespace qact::core::cuda {
 
-inline constexpr int kHeavyLevel = 255;  // in place of a level: the bin is too heavy to tell
+inline constexpr int kHeavyBin = 255;  // in place of a code: the bin is too heavy to tell
 
 __device__ inline bool solves_quickly(const ChannelPlan& plan, const Quantile& quantile) {
   return plan.how == kBinned && !plan.again && !plan.exact && plan.bins.bins > 1 &&
-         quantile.levels < kHeavyLevel;
+         quantile.levels < kHeavyBin;
 }
 
 // How ranks become levels on one side of 0.
@@ -55,22 +55,31 @@ struct QuickSpace {
   static constexpr int kSlots = kBinsEach * kThreads;
   alignas(32) uint32_t before[kSlots];  // counts by bin, then their prefix sums
   Count moment[kSlots];
-  alignas(16) uint8_t level[kSlots];
+  alignas(16) uint8_t code[kSlots];
+  CodeTotals<Count> codes;
+  CodeGrid grid;
   Room<SideRule, 2> side;
   uint32_t warp_count[kWarp], warp_heavy[kWarp];
   Count warp_moment[kWarp], warp_sum[kWarp], warp_square[kWarp];
   LevelTotals<Count> totals;
-  DensitySpace<kDensityNodes, Limit::kGridNodes + 2 * kReach + 16> density;
+  DensitySpace<Limit::kGridNodes + 2 * kReach + 16> density;
 };
 
-// From counts by bin in space.before to levels by bin, at the middle of each bin's mass as the
-// CPU has them. The totals are without the heavy bins.
+// From counts by bin in space.before to codes by bin, with levels at the middle of each bin's mass
+// as the CPU has them. The totals are without the heavy bins. weight: the inner norm's.
 template <class Team, class Space>
-__device__ inline void settle_quickly(const Team& team, const BinPlan<float>& bins, uint32_t n,
-                                      const Quantile& quantile, Space& space) {
+__device__ inline void settle_quickly(const Team& team, const SolveCall& call,
+                                      const ChannelPlan& plan, double weight, uint32_t n,
+                                      Space& space) {
+  const BinPlan<float>& bins = plan.bins;
+  const Quantile& quantile = call.quantile;
   constexpr int kEach = Space::kBinsEach;
   using Count = decltype(space.totals.sum);
   const int first = team.thread * kEach;
+  space.codes.clear(team.thread, Team::kThreads);
+  if (team.thread == Team::kThreads - 1) {
+    space.grid = CodeGrid(plan, call.norm_in, weight, quantile.levels);
+  }
   uint32_t count[kEach], own = 0;
   Count own_moment = 0;
 #pragma unroll
@@ -98,6 +107,7 @@ __device__ inline void settle_quickly(const Team& team, const BinPlan<float>& bi
   team.sync();
   Count sum = 0, square = 0;
   uint32_t heavy = 0;
+  CodeRun run(space.codes);
   before = before_first;
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
@@ -105,19 +115,22 @@ __device__ inline void settle_quickly(const Team& team, const BinPlan<float>& bi
     const SideRule& side = space.side.array()[b >= bins.split];
     const int32_t rank = static_cast<int32_t>(before) + (b >= side.past) - side.skipped;
     const float middle = static_cast<float>(rank * 2 + static_cast<int32_t>(count[i]));
-    int level =
+    const int level =
         min(static_cast<int>(__fadd_rn(__fmul_rn(middle, side.gain), side.base)), quantile.levels);
+    int code = kHeavyBin;
     if (count[i] > side.limit && !QACT_MUTANT("cuda_heavy_bins_skipped")) {
       heavy += count[i];
-      level = kHeavyLevel;
     } else {
       const Count levels = static_cast<Count>(count[i]) * static_cast<Count>(level);
       sum += levels;
       square += levels * static_cast<Count>(level);
+      code = level + space.grid.of_bin(b);
+      run.add(code, level, count[i], b);
     }
-    space.level[b] = static_cast<uint8_t>(level);
+    space.code[b] = static_cast<uint8_t>(code);
     before += count[i];
   }
+  run.flush();
   team.add_shared(sum, space.warp_sum);
   team.add_shared(square, space.warp_square);
   team.add_shared(heavy, space.warp_heavy);
@@ -153,21 +166,27 @@ __device__ inline void write_binned_context(const Team& team, const BinPlan<floa
   }
 }
 
-// Context and density of a channel that settle_quickly has settled. The team's first thread has
-// the stats so far, and writes them.
+// Context, table and stats of a channel that settle_quickly has settled. The team's first thread
+// has the stats.
 template <class Team, class Space, class Ties>
 __device__ inline void finish_quickly(const Team& team, const SolveCall& call,
-                                      const ChannelPlan& plan, uint32_t channel, const Ties& ties,
-                                      Space& space, LayerStats& stats) {
+                                      const ChannelPlan& plan, const Affine& in, uint32_t channel,
+                                      const Ties& ties, Space& space, const LayerStats& stats) {
   using Count = decltype(space.totals.sum);
   if (call.context) {
     write_binned_context(team, plan.bins, space.before, ties, call.context_of(channel));
   }
-  if (call.density) {
+  if (call.table) {
     const EvenCounts<Count> counts{space.before,    space.moment,      plan.bins.bins,
                                    plan.bins.split, plan.bins.z_first, plan.bins.z_width};
-    pack_density(team, counts, space.totals.negatives, plan.values, call.quantile, plan.norm,
-                 space.density, kDensityNodes, call.density_of(channel), stats);
+    place_mass(team, counts, space.totals.negatives, plan.values, call.quantile, kMostGridNodes,
+               space.density);
+    const auto density = [&](double z) {
+      return density_at(space.density, call.quantile.bandwidth, z);
+    };
+    fill_table(team, space.codes, space.grid, Places::of_bins(space.grid), in,
+               static_cast<double>(plan.values), stats, density, space.density.codes,
+               call.table_of(channel));
   }
   if (team.thread == 0) reinterpret_cast<LayerStats*>(call.stats)[channel] = stats;
 }

@@ -23,7 +23,7 @@ struct Limits {
   static constexpr int kLevels = kMostLevels;
   static constexpr int kRoots = 2 * (kLevels + 1) + 8;
   static constexpr int kIntervals = kRoots + kLevels + 1 + kMostTies;
-  static constexpr int kCells = kMostBins;                 // counted at a time, over all intervals
+  static constexpr int kCells = kMostBins > 2048 ? 3072 : kMostBins;  // counted at a time
   static constexpr int kGridNodes = kMostBins / 4 + 16;    // of a density: 16 bins to a bandwidth
   static constexpr int kAhead = kMostBins > 2048 ? 8 : 1;  // loads that a thread waits for at once
   // Up to so many values, 32 bits hold n * levels^2 and n * bins.
@@ -43,8 +43,8 @@ struct Root {
   uint32_t count;
   int16_t bin;
   int16_t below;  // the level of the value before it; -1: its first value's is its base
-  uint8_t base, last;
-  bool positive, past_bound;
+  uint8_t base, last, cell;
+  bool positive : 1, past_bound : 1;
 };
 
 template <class Limit>
@@ -206,18 +206,45 @@ __device__ inline Cell read_cell(const RefineSpace<Limit>& space, const Ranking&
   return cell;
 }
 
+// Who counts codes value by value.
+struct NoCodes {
+  __device__ void begin(const Root&, int, uint32_t) const {}
+  __device__ void rise(const Root&, int, int, uint32_t) const {}
+};
+
+// The codes of roots that are bins: all values from the first on, of which some rise.
+template <class Totals>
+struct RootCodes {
+  Totals& totals;
+
+  __device__ void begin(const Root& root, int level, uint32_t count) const {
+    totals.add(level + root.cell, level, count, place(root, count));
+  }
+  __device__ void rise(const Root& root, int from, int to, uint32_t count) const {
+    totals.add(to + root.cell, to, count, place(root, count));
+    totals.remove(from + root.cell, count, place(root, count));
+  }
+
+ private:
+  __device__ static unsigned long long place(const Root& root, uint32_t count) {
+    return static_cast<unsigned long long>(count) * static_cast<unsigned long long>(root.bin);
+  }
+};
+
 // A change of level pinned to one key. `end`: the values up to the end of what is ranked.
-template <class Limit>
-__device__ inline void settle(RefineSpace<Limit>& space, const Cell& cell, uint32_t end) {
+template <class Limit, class Codes>
+__device__ inline void settle(RefineSpace<Limit>& space, const Cell& cell, uint32_t end,
+                              const Codes& codes) {
+  const unsigned long long count = end - cell.before;
   if (cell.from < 0) {  // the first value of a heavy bin
     space.roots[cell.root].base = static_cast<uint8_t>(cell.to);
-    const unsigned long long count = end - cell.before;
+    codes.begin(space.roots[cell.root], cell.to, static_cast<uint32_t>(count));
     atomicAdd(&space.level_sum, count * cell.to);
     atomicAdd(&space.square_sum, count * cell.to * cell.to);
     return;
   }
+  codes.rise(space.roots[cell.root], cell.from, cell.to, static_cast<uint32_t>(count));
   // Each value at or past the threshold of level k is worth one level, and k^2 - (k-1)^2.
-  const unsigned long long count = end - cell.before;
   for (int k = cell.from + 1; k <= cell.to; ++k) {
     space.threshold[k] = cell.lo + QACT_MUTANT("cuda_refine_less");
     atomicAdd(&space.level_sum, count);
@@ -227,9 +254,10 @@ __device__ inline void settle(RefineSpace<Limit>& space, const Cell& cell, uint3
 
 // Finds the thresholds of all roots, and ties. whole_end: 0, or the number of values if the roots
 // are a whole channel, whose thresholds go on from root to root.
-template <class AllKeys, class Limit>
+template <class AllKeys, class Limit, class Codes = NoCodes>
 __device__ inline void refine(const AllKeys& keys, const Ranking& ranking,
-                              RefineSpace<Limit>& space, int roots, uint32_t whole_end) {
+                              RefineSpace<Limit>& space, int roots, uint32_t whole_end,
+                              const Codes& codes = {}) {
   for (int r = threadIdx.x; r < roots; r += blockDim.x) {
     const Root& root = space.roots[r];
     space.lo[0][r] = root.lo;
@@ -255,7 +283,9 @@ __device__ inline void refine(const AllKeys& keys, const Ranking& ranking,
         if (cell.tie && !QACT_MUTANT("cuda_refine_ties")) {
           space.ties.add({cell.count, cell.lo, root.bin, 0});
         }
-        if (cell.changes()) settle(space, cell, whole_end ? whole_end : root.before + root.count);
+        if (cell.changes()) {
+          settle(space, cell, whole_end ? whole_end : root.before + root.count, codes);
+        }
       } else {
         ++open;
       }

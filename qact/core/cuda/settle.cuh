@@ -1,4 +1,4 @@
-// The levels of a channel's bins, and which bins do not tell.
+// The codes of a channel's bins, and which bins do not tell.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ __device__ inline int settle_bins(Space& space, const Ranking& ranking, const Qu
     past[side] = static_cast<int>(fmin(fmax(at, begin), end));
   }
   for (int i = threadIdx.x; i <= Space::Limits::kBins / 32; i += blockDim.x) out.heavy[i] = 0;
-  for (int b = plan.bins + threadIdx.x; b < Space::Limits::kBins; b += blockDim.x) out.level[b] = 0;
+  for (int b = plan.bins + threadIdx.x; b < Space::Limits::kBins; b += blockDim.x) out.code[b] = 0;
   __syncthreads();
   const int each = (plan.bins + blockDim.x - 1) / blockDim.x;
   const int begin = min(plan.bins, static_cast<int>(threadIdx.x) * each);
@@ -59,6 +59,8 @@ __device__ inline int settle_bins(Space& space, const Ranking& ranking, const Qu
     if (exact) return count > 0 && level_upto(b, before + 1) != level_upto(b, before + count);
     return static_cast<uint32_t>(count) > limit[b >= plan.split];
   };
+  const bool one = plan.bins == 1;  // its values have codes of their own
+  CodeRun run(space.codes);
   for (int b = begin; b < end; ++b) {
     const int32_t before = static_cast<int32_t>(space.before[b]);
     const int32_t count = static_cast<int32_t>(space.before[b + 1]) - before;
@@ -72,11 +74,14 @@ __device__ inline int settle_bins(Space& space, const Ranking& ranking, const Qu
     const float middle = static_cast<float>((before + rank) * 2 + count);
     int level = min(static_cast<int>(__fadd_rn(__fmul_rn(middle, gain[positive]), base[positive])),
                     quantile.levels);
-    if (exact || plan.bins == 1) level = level_upto(b, before + count);
-    out.level[b] = static_cast<uint8_t>(level);
+    if (exact || one) level = level_upto(b, before + count);
+    const int code = level + (one ? 0 : space.grid.of_bin(b));
+    out.code[b] = static_cast<uint8_t>(code);
+    if (!one) run.add(code, level, count, b);
     sum += static_cast<unsigned long long>(count) * level;
     square += static_cast<unsigned long long>(count) * level * level;
   }
+  run.flush();
   sum = sum_warp(sum);
   square = sum_warp(square);
   if (threadIdx.x % kWarp == 0) {
@@ -110,8 +115,9 @@ __device__ inline int settle_bins(Space& space, const Ranking& ranking, const Qu
     root.positive = positive;
     root.past_bound = plan.centre(b) >= (positive ? quantile.bound : -quantile.bound);
     root.last = root.base = static_cast<uint8_t>(ranking.level(root, before + count));
+    root.cell = static_cast<uint8_t>(space.grid.of_bin(b));
+    out.code[b] = root.cell;
     space.refine.roots[at++] = root;
-    out.level[b] = 0;
     atomicOr(&out.heavy[b / 32], 1u << (b % 32));
   }
   __syncthreads();

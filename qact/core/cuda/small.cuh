@@ -20,7 +20,7 @@ struct SmallSpace {
     uint32_t counts[kBlocks > 1 ? Quick::kSlots : 1];  // of one block in a cluster
   };
   struct Slow {
-    SolveSpace<Limit, kDensityNodes> solve;
+    SolveSpace<Limit> solve;
     LevelMap<Limit> map;
   };
   union {  // one after the other
@@ -93,7 +93,7 @@ __device__ inline void rank_group(const Share& share, const Team& team, const So
       if (quick[g].totals.heavy == 0 || quick[g].totals.heavy > kFewHeavy) continue;
       const float x = to_float(pack.v[v]);
       const int bin = bin_of(x, map[g]);
-      if (quick[g].level[bin] != kHeavyLevel) continue;
+      if (quick[g].code[bin] != kHeavyBin) continue;
       space.group.heavy[g].add(order_key(x, space.plan[g].norm.scale < 0), bin);
     }
   });
@@ -113,32 +113,33 @@ template <int kGroup, class Share, class Space, class T>
 __device__ inline void write_group(const Share& share, const SmallCall<T>& call, uint32_t first,
                                    const BinMap<float> (&map)[kGroup], const Space& space) {
   share.for_each([&]<int kSize>(const Pack<T, kSize>& pack, uint32_t i) {
-    int k[kSize];
+    int found[kSize];
     bool rare = false;
 #pragma unroll
     for (int v = 0; v < kSize; ++v) {
       const int g = v % kGroup;
-      k[v] = space.group.quick[g].level[bin_of(to_float(pack.v[v]), map[g])];
-      rare |= k[v] == kHeavyLevel;
+      found[v] = space.group.quick[g].code[bin_of(to_float(pack.v[v]), map[g])];
+      rare |= found[v] == kHeavyBin;
     }
     if (rare) {
 #pragma unroll
       for (int v = 0; v < kSize; ++v) {
         const int g = v % kGroup;
         const uint32_t key = order_key(to_float(pack.v[v]), space.plan[g].norm.scale < 0);
-        if (k[v] == kHeavyLevel) k[v] = space.group.heavy[g].level_of(key);
+        if (found[v] == kHeavyBin) found[v] = space.group.heavy[g].code_of(key);
       }
     }
     Pack<T, kSize> y;
-    Pack<uint8_t, kSize> level;
+    Pack<uint8_t, kSize> code;
 #pragma unroll
     for (int v = 0; v < kSize; ++v) {
       const OutNorm& norm = space.norm[v % kGroup];
-      y.v[v] = from_float<T>(k[v] * norm.scale + norm.shift);
-      level.v[v] = static_cast<uint8_t>(k[v]);
+      const uint32_t k = space.group.quick[v % kGroup].codes.level[found[v]];
+      y.v[v] = from_float<T>(k * norm.scale + norm.shift);
+      code.v[v] = static_cast<uint8_t>(found[v]);
     }
     *reinterpret_cast<Pack<T, kSize>*>(&call.y.at(first, i)) = y;
-    *reinterpret_cast<Pack<uint8_t, kSize>*>(&call.level.at(first, i)) = level;
+    if (call.code.data) *reinterpret_cast<Pack<uint8_t, kSize>*>(&call.code.at(first, i)) = code;
   });
 }
 
@@ -182,10 +183,8 @@ __device__ __noinline__ void solve_slowly(const SmallCall<T>& call, const SolveC
   const auto& map = space.map;
   for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += kBlock) {
     const float x = values[i];
-    const int k = map.how == kNotFinite
-                      ? 0
-                      : level_of(x, map, map.level, map.threshold, solve.quantile.levels);
-    write_value(call, solve, channel, i, x, k, map.norm);
+    const Found found = find_code(x, map, map.code, map.threshold, solve.quantile.levels);
+    write_value(call, solve, channel, i, x, found, map.norm);
   }
 }
 
@@ -256,7 +255,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
 #pragma unroll
     for (int g = 0; g < kGroup; ++g) map[g] = space.plan[g].bins.map;
     count_group<kGroup, kBlocks>(share, team, map, space);
-    settle_quickly(team, space.plan[own].bins, values.n, solve.quantile, quick[own]);
+    settle_quickly(team, solve, space.plan[own], space.in[own].weight, values.n, quick[own]);
     if (team.thread == 0) settle_norm(solve, own, space);
     __syncthreads();
     if constexpr (kBlocks == 1) {
@@ -266,8 +265,8 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     }
     write_group<kGroup>(share, call, first, map, space);
     if (rank == 0) {
-      finish_quickly(team, solve, space.plan[own], first + own, space.group.heavy[own].ties,
-                     quick[own], space.stats[own]);
+      finish_quickly(team, solve, space.plan[own], space.in[own], first + own,
+                     space.group.heavy[own].ties, quick[own], space.stats[own]);
     }
     Blocks::sync();  // before a block ends, others need no more of it
   }

@@ -11,18 +11,20 @@ struct SmallCall {
   Values<T> x;
   int64_t channel_stride;
   Results<T> y;
-  Results<uint8_t> level;  // fused layer only
-  Results<T> density;      // plain operator only, optional
+  Results<uint8_t> code;  // fused layer only, optional
+  Results<T> density;     // plain operator only, optional
   bool plain;
 };
 
 template <class T>
 __device__ inline void write_value(const SmallCall<T>& call, const SolveCall& solve,
-                                   uint32_t channel, uint32_t i, float x, int k,
+                                   uint32_t channel, uint32_t i, float x, const Found& found,
                                    const OutNorm& norm) {
+  const int k = found.level;
   if (!call.plain) {
     call.y.at(channel, i) = from_float<T>(k * norm.scale + norm.shift);
-    call.level.at(channel, i) = static_cast<uint8_t>(k + QACT_MUTANT("cuda_small_level"));
+    if (!call.code.data) return;
+    call.code.at(channel, i) = static_cast<uint8_t>(found.code - QACT_MUTANT("cuda_small_code"));
   } else {
     call.y.at(channel, i) = from_float<T>(
         isnan(x) ? x : __fdiv_rn(static_cast<float>(k), static_cast<float>(solve.quantile.levels)));

@@ -69,13 +69,13 @@ inline bool small(const LayerForward& call) {
   return call.quantile.levels <= Short::kLevels;
 }
 
-// The level bytes, in the order of x.
-inline Results<uint8_t> level_results(const Shape& shape, const View& x, uint8_t* level) {
+// The codes, in the order of a tensor.
+inline Results<uint8_t> code_results(const Shape& shape, const View& x, uint8_t* code) {
   if (order_of(shape, x) == Order::columns) {
-    return {level, 1, shape.spatial * shape.channels, shape.channels,
+    return {code, 1, shape.spatial * shape.channels, shape.channels,
             Divider(static_cast<uint32_t>(shape.spatial))};
   }
-  return {level, shape.context_size(), shape.spatial, 1,
+  return {code, shape.context_size(), shape.spatial, 1,
           Divider(static_cast<uint32_t>(shape.spatial))};
 }
 
@@ -85,7 +85,7 @@ SmallCall<T> small_call(const LayerForward& call) {
   out.x = values_of<T>(call.shape, call.x);
   out.channel_stride = call.x.channel_stride;
   out.y = results_of<T>(call.shape, call.y);
-  out.level = level_results(call.shape, call.x, call.code);
+  out.code = code_results(call.shape, call.x, call.code);
   out.density = {};
   out.plain = false;
   return out;

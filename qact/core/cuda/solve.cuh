@@ -38,22 +38,23 @@ __device__ __noinline__ void plan_again(const Values<T>& values, const SolveCall
   __syncthreads();
 }
 
-// What a table of density is made in; kMost: its nodes.
-template <class Limit, int kMost>
+// What a density is made in.
+template <class Limit>
 struct TableSpace {
   unsigned long long moment[Limit::kBins + 1], warp_moment[kWarp];
-  DensitySpace<kMost, kGridRoom> density;
+  DensitySpace<kGridRoom> density;
 };
 
-template <class Limit, int kMost>
+template <class Limit>
 struct SolveSpace {
   using Limits = Limit;
-  static constexpr int kNodes = kMost;
   alignas(32) uint32_t before[Limit::kBins + 1];
   union {  // one after the other
     RefineSpace<Limit> refine;
-    TableSpace<Limit, kMost> table;
+    TableSpace<Limit> table;
   };
+  CodeTotals<unsigned long long> codes;
+  CodeGrid grid;
   ChannelPlan plan;
 };
 
@@ -131,6 +132,19 @@ __device__ inline void sum_moments(const Team& team, int bins, Space& space) {
   team.sync();
 }
 
+// The codes of a channel whose cells are told value by value.
+template <class Space, class T, class Map>
+__device__ inline void count_codes(const Values<T>& values, const Quantile& quantile, Space& space,
+                                   const Map& map) {
+  for_each_ahead<Space::Limits::kAhead>(
+      values.n, [&](uint32_t i) { return values[i]; },
+      [&](float x) {
+        const Found found = find_code(x, map, map.code, map.threshold, quantile.levels);
+        space.codes.add(found.code, found.level, 1, Places::at(space.grid, space.grid.t(x)));
+      });
+  __syncthreads();
+}
+
 // space.plan is made and, if it has bins, space.before holds their prefix sums.
 template <class Team, class T, class Space, class Map>
 __device__ inline void solve_channel(const Team& team, const SolveCall& call,
@@ -139,7 +153,10 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
   const Quantile& quantile = call.quantile;
   const ChannelPlan& plan = space.plan;
   const bool descending = plan.norm.scale < 0;
+  const Affine in = call.norm_in.of(channel);
+  space.codes.clear(threadIdx.x, blockDim.x);
   if (threadIdx.x == 0) {
+    space.grid = CodeGrid(plan, call.norm_in, in.weight, quantile.levels);
     space.refine.level_sum = space.refine.square_sum = 0;
     space.refine.ties.count = 0;
   }
@@ -161,7 +178,7 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
         keys = keep_heavy(values, plan.bins.map, out.heavy, descending,
                           call.keys + static_cast<int64_t>(channel) * values.n, space.refine);
       }
-      refine(keys, ranking, space.refine, roots, 0);
+      refine(keys, ranking, space.refine, roots, 0, RootCodes{space.codes});
     }
   } else if (plan.how == kExact) {
     const int sides = make_sides(space, values, quantile, negatives);
@@ -190,12 +207,23 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
     out.descending = descending;
     out.roots = roots;
     out.norm = OutNorm(call, call.affine_out(channel), stats);
+    out.grid = space.grid;
+    out.by_value = plan.how == kExact || plan.bins.bins == 1;
+  }
+  for (int c = threadIdx.x; c < kCodes; c += blockDim.x) {
+    out.level[c] = static_cast<uint8_t>(space.codes.level[c]);
+  }
+  __syncthreads();
+  if (call.table && plan.how != kNotFinite && out.by_value) {
+    count_codes(values, quantile, space, out);
   }
   if (call.context) write_context(team, space, values, call.context_of(channel));
-  if (call.density) {
-    int32_t* nodes = call.density_of(channel, Space::kNodes);
-    if (plan.how == kNotFinite || plan.values == 0) {
-      for (int i = threadIdx.x; i < Space::kNodes; i += blockDim.x) nodes[i] = 0;
+  if (call.table && plan.how == kNotFinite) {
+    clear_table(team, stats, call.table_of(channel));
+  } else if (call.table || call.density) {
+    int32_t* nodes = call.density + int64_t{channel} * kMostNodes;
+    if (plan.values == 0) {
+      for (int i = threadIdx.x; i < kMostNodes; i += blockDim.x) nodes[i] = 0;
     } else {
       EvenCounts<unsigned long long> counts{space.before,    space.table.moment, plan.bins.bins,
                                             plan.bins.split, plan.bins.z_first,  plan.bins.z_width};
@@ -206,8 +234,18 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
       }
       __syncthreads();
       sum_moments(team, counts.bins, space);
-      pack_density(team, counts, negatives, plan.values, quantile, plan.norm, space.table.density,
-                   Space::kNodes, nodes, stats);
+      auto& density = space.table.density;
+      place_mass(team, counts, negatives, plan.values, quantile, kMostGridNodes, density);
+      if (call.table) {
+        fill_table(
+            team, space.codes, space.grid,
+            out.by_value ? Places::of_values(space.grid) : Places::of_bins(space.grid), in,
+            static_cast<double>(plan.values), stats,
+            [&](double z) { return density_at(density, quantile.bandwidth, z); }, density.codes,
+            call.table_of(channel));
+      } else {
+        pack_density(team, density, quantile.bandwidth, plan.norm, nodes, stats);
+      }
     }
   }
   if (threadIdx.x == 0) reinterpret_cast<LayerStats*>(call.stats)[channel] = stats;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "qact/core/codes.h"
 #include "qact/core/context.h"
 #include "qact/core/cuda/plan.cuh"
 #include "qact/core/mutant.h"
@@ -16,7 +17,8 @@ struct SolveCall {
   NormIn norm_in;
   double eps = 0;
   ChannelVector weight_out, bias_out;
-  int32_t* density = nullptr;  // optional
+  int32_t* table = nullptr;    // optional: a CodeTable of each channel
+  int32_t* density = nullptr;  // optional: [channels][kMostNodes], the density by value
   double* stats = nullptr;
   int64_t* context = nullptr;  // optional
   uint32_t* keys = nullptr;    // optional: [channels][n], room for exact levels of long channels
@@ -27,8 +29,8 @@ struct SolveCall {
   __device__ Affine affine_out(uint32_t channel) const {
     return Affine::of(weight_out, bias_out, channel);
   }
-  __device__ int32_t* density_of(uint32_t channel, int nodes = kDensityNodes) const {
-    return density + int64_t{channel} * nodes;
+  __device__ CodeTable& table_of(uint32_t channel) const {
+    return *reinterpret_cast<CodeTable*>(table + int64_t{channel} * kCodeTableWords);
   }
   __device__ int64_t* context_of(uint32_t channel) const {
     return context + int64_t{channel} * kContextBins;

@@ -86,6 +86,7 @@ __device__ inline EvenCounts<unsigned long long> count_evenly(Space& space, cons
   const double low = fmax(fmax(fmin(a, b), z_of(space.refine.threshold[1]) - tail), -1e30);
   const double high = fmin(fmin(fmax(a, b), z_of(space.refine.threshold[reached]) + tail), 1e30);
   EvenCounts<unsigned long long> counts;
+  counts.clipped = fmin(a, b) < low || fmax(a, b) > high;
   counts.width = fmax((high - low) / (kBins - 2), 1e-30);
   const bool zero_inside = low <= 0 && high >= 0;
   counts.first = zero_inside ? floor(low / counts.width) * counts.width : low;
@@ -100,7 +101,7 @@ __device__ inline EvenCounts<unsigned long long> count_evenly(Space& space, cons
       values.n, [&](uint32_t i) { return values[i]; },
       [&](float x) {
         const double z = norm.z(x);
-        if (!isfinite(z)) return;
+        if (!(z >= low && z <= high) && !QACT_MUTANT("cuda_counts_beyond")) return;
         int bin = static_cast<int>(
             fmin(fmax(floor((z - counts.first) / counts.width), 0.0), kBins - 1.0));
         if (z < 0) bin = min(bin, counts.split - 1);

@@ -41,11 +41,10 @@ class LayerNode : public torch::autograd::Node {
   static constexpr size_t kSaved = 7;
   using Saved = std::array<SavedVariable, kSaved>;
 
-  LayerNode(const at::Tensor& x, Saved saved, const LayerOptions& options)
+  LayerNode(const at::Tensor& y, Saved saved, const LayerOptions& options)
       : saved_(std::move(saved)), algorithm_(options.quantile.algorithm), options_(options) {
     options_.quantile.algorithm = algorithm_;
-    if (!x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) strides_ = x.strides();
-    dense_ = x.is_non_overlapping_and_dense();
+    if (!y.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) strides_ = y.strides();
   }
 
   std::string name() const override { return "QuantileLayerBackward"; }
@@ -60,10 +59,11 @@ class LayerNode : public torch::autograd::Node {
     variable_list out(5);
     if (!grads[0].defined()) return out;
     const auto [x, code, table, stats, weight_in, bias_in, weight_out] = unpack();
-    // Without x, its gradient is laid out as grad_y.
+    // Codes lie in the order of y on CUDA; without x, its gradient is laid out as grad_y.
     const bool lies_otherwise = !strides_.empty() && grads[0].strides() != strides_;
+    const bool matters = !x.defined() || grads[0].is_cuda();
     const at::Tensor grad_y =
-        !x.defined() && dense_ && lies_otherwise ? with_strides(grads[0], strides_) : grads[0];
+        matters && lies_otherwise ? with_strides(grads[0], strides_) : grads[0];
     // Only a gradient of the gradient needs autograd to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
@@ -82,18 +82,11 @@ class LayerNode : public torch::autograd::Node {
     const std::lock_guard lock(mutex_);
     std::array<at::Tensor, kSaved> out;
     for (size_t i = 0; i < out.size(); ++i) out[i] = saved_[i].unpack(getptr());
-    // A hook that keeps saved tensors elsewhere may hand x back in another layout, but on CUDA the
-    // level bytes lie in that of the forward pass.
-    at::Tensor& x = out[0];
-    if (x.defined() && !strides_.empty() && x.strides() != strides_) {
-      x = with_strides(x, strides_);
-    }
     return out;
   }
 
   Saved saved_;
-  at::DimVector strides_;  // of x in the forward pass, where they are numbers
-  bool dense_ = false;     // whether they leave no gaps and share nothing
+  at::DimVector strides_;  // of y in the forward pass, where they are numbers
   std::string algorithm_;  // which the options only point to
   LayerOptions options_;
 };
@@ -125,11 +118,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const 
   const Keep keep = keep_for(x.device());
   auto [y, code, table, stats, context] = quantile_layer_forward(x, affine, options, keep);
   below_autograd.reset();
-  // x and the shift are needed only where the backward pass computes a context again, or keeps
-  // levels.
+  // x and the shift are needed only where the backward pass computes a context again.
   const bool again = kept_sizes(keep, x, options.scope).x;
   const auto node =
-      make_node<LayerNode>(x,
+      make_node<LayerNode>(y,
                            save(again ? MaybeTensor(x) : std::nullopt, code, table, stats,
                                 weight_in, again ? bias_in : std::nullopt, weight_out),
                            options);

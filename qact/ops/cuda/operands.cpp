@@ -43,6 +43,9 @@ CudaResult::CudaResult(const at::Tensor& like, const FlatTensor& in) : result_(e
   }
 }
 
+CudaResult::CudaResult(const at::Tensor& like)
+    : result_(empty_as(like)), flat_(flatten_readable(result_)) {}
+
 at::Tensor CudaResult::take() const {
   if (!flat_.tensor.is_same(result_)) result_.copy_(flat_.tensor);
   return result_;

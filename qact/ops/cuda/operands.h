@@ -26,10 +26,13 @@ FlatTensor flatten_readable(const at::Tensor& x);
 // A tensor in the order of `like`; copied if it lies otherwise.
 FlatTensor flatten_alike(const at::Tensor& tensor, const FlatTensor& like);
 
-// A result with the layout that empty_like gives; written in the order of `in`.
+// A result with the layout that empty_like gives; written in the order of `in`, or its own where
+// that is readable.
 class CudaResult {
  public:
   CudaResult(const at::Tensor& like, const FlatTensor& in);
+  explicit CudaResult(const at::Tensor& like);
+  const FlatTensor& flat() const { return flat_; }
   const core::View& view() const { return flat_.view; }
   at::Tensor take() const;
 

@@ -35,7 +35,7 @@ TEST(CudaCard, ASmallerOneGivesTheSameBitsOrSaysWhatItNeeds) {
       if (std::string(path.name).starts_with("clusters")) {
         EXPECT_EQ(emulator::device().launches.size(), 6u);
         for (const auto& launch : emulator::device().launches) EXPECT_EQ(launch.cluster, 1u);
-        EXPECT_EQ(found.level, expected.level);
+        EXPECT_EQ(found.code, expected.code);
       } else {
         expect_path(path, DType::f32, emulator::device().launches);
         EXPECT_TRUE(found == expected);

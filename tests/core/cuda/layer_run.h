@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "qact/core/codes.h"
 #include "qact/core/context.h"
+#include "qact/core/contexts.h"
 #include "qact/core/cuda/cuda.h"
 #include "tests/core/cases.h"
 #include "tests/core/cuda/device_memory.h"
@@ -20,7 +22,7 @@ namespace qact::core::testing {
 // either side.
 struct CudaLayerRun {
   Tensor y, grad_x;
-  DeviceArray<uint8_t> level;
+  DeviceArray<uint8_t> code;
   DeviceArray<int32_t> table;
   DeviceArray<double> stats;
   DeviceArray<int64_t> context;
@@ -30,8 +32,8 @@ struct CudaLayerRun {
                int64_t beside = 0, double eps = 1e-5)
       : y(x), grad_x(x), beside_(beside), shape_(x.shape()) {
     shape_.channels -= 2 * beside;
-    level.resize(shape_.channels * shape_.context_size());
-    table.resize(shape_.channels * kDensityNodes);
+    code.resize(shape_.channels * shape_.context_size());
+    table.resize(shape_.channels * kCodeTableWords);
     stats.resize(shape_.channels * kLayerStats);
     context.resize(shape_.channels * kContextBins);
     grad_affine.resize(shape_.channels * 4);
@@ -47,7 +49,7 @@ struct CudaLayerRun {
     forward.bias_in = {affines.bias_in.data()};
     forward.weight_out = {affines.weight_out.data()};
     forward.bias_out = {affines.bias_out.data()};
-    forward.code = level.data();
+    forward.code = code.data();
     forward.table = table.data();
     forward.stats = stats.data();
     forward.context = context.data();
@@ -58,13 +60,15 @@ struct CudaLayerRun {
     backward.eps = eps;
     backward.shape = shape_;
     backward.grad_y = grad_y.view().from(0, beside);
-    backward.x = in;
     backward.weight_in = forward.weight_in;
     backward.bias_in = forward.bias_in;
     backward.weight_out = forward.weight_out;
-    backward.code = level.data();
-    backward.table = table.data();
-    backward.stats = stats.data();
+    if (kept_contexts({}, shape_, in.dtype).others) {
+      backward.code = code.data();
+      backward.table = table.data();
+    } else {
+      backward.x = in;
+    }
     backward.grad_x = grad_x.view().from(0, beside);
     run_with_scratch(cuda::layer_backward_scratch(backward), [&](const cuda::Stream& stream) {
       cuda::layer_backward(backward, grad_affine.data(), stream);
@@ -73,9 +77,11 @@ struct CudaLayerRun {
 
   std::vector<int> levels_of(int64_t c) const {
     const int64_t n = shape_.context_size();
+    CodeTable of;
+    std::memcpy(&of, table.data() + c * kCodeTableWords, sizeof(of));
     std::vector<int> out;
     for (int64_t i = 0; i < n; ++i) {
-      out.push_back(level[columns_ ? i * shape_.channels + c : c * n + i]);
+      out.push_back(of.level[code[columns_ ? i * shape_.channels + c : c * n + i]]);
     }
     return out;
   }
@@ -102,7 +108,7 @@ struct CudaLayerRun {
   }
 
   bool operator==(const CudaLayerRun& other) const {
-    return y == other.y && grad_x == other.grad_x && level == other.level && table == other.table &&
+    return y == other.y && grad_x == other.grad_x && code == other.code && table == other.table &&
            stats == other.stats && context == other.context && grad_affine == other.grad_affine;
   }
 

@@ -2,6 +2,7 @@
 // layout.
 #include <gtest/gtest.h>
 
+#include "tests/core/code_bounds.h"
 #include "tests/core/cuda/layer_run.h"
 #include "tests/core/layer_cases.h"
 
@@ -13,7 +14,7 @@ class CudaLayer : public ::testing::TestWithParam<LayerKind> {};
 TEST_P(CudaLayer, EqualsTheComposition) {
   LayerCase device;
   device.affine = DType::f32;
-  device.kept = tolerance::Kept::levels;
+  device.kept = tolerance::Kept::codes;
   expect_composition(
       GetParam(), {{2, 3, 1}, {129, 6, 1}, {2, 3, 45}, {5, 17, 16}, {3, 4, 401}}, device,
       [&](Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile) {
@@ -35,6 +36,11 @@ constexpr LayerKind kCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Emulated, CudaLayer, ::testing::ValuesIn(kCases), kind_name);
+
+TEST(CudaCodes, KeepGradientsOfTheTailsWithinTheirBounds) {
+  expect_all_bounds([](Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile,
+                       Layout) { return CudaLayerRun(x, grad_y, affines, quantile); });
+}
 
 }  // namespace
 }  // namespace qact::core::testing

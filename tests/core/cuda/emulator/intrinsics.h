@@ -108,6 +108,10 @@ Value atomicMin(Value* at, std::type_identity_t<Value> other) {
   return qact_atomic(at, [other](Value v) { return std::min(v, other); });
 }
 template <class Value>
+Value atomicMax(Value* at, std::type_identity_t<Value> other) {
+  return qact_atomic(at, [other](Value v) { return std::max(v, other); });
+}
+template <class Value>
 Value __ldg(const Value* at) {
   qact::emulator::here().give_way();
   return *at;
@@ -136,6 +140,7 @@ inline float __fmul_rn(float a, float b) { return a * b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float v) { return std::sqrt(v); }
 inline float __expf(float v) { return std::exp(v); }
 inline double rsqrt(double v) { return 1 / std::sqrt(v); }
 // To the nearest number that there is; NaN to 0.
