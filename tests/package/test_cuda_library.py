@@ -38,12 +38,14 @@ def test_why_there_are_no_cuda_kernels(monkeypatch, tmp_path):
     assert _library._load_cuda_kernels() == ""
 
 
-# In a process of its own, in which torch says that it has CUDA, and a stub stands for its library.
+# In a process of its own. Where torch was built without CUDA, it says there that it was, and a stub
+# stands for its library.
 IMPORT = """
 import ctypes, sys
-ctypes.CDLL(sys.argv[1])
 import torch
-torch.version.cuda = "13.0"
+if torch.version.cuda is None:
+    ctypes.CDLL(sys.argv[1])
+    torch.version.cuda = "13.0"
 import qact
 assert qact._library.CUDA_MISSING == "", qact._library.CUDA_MISSING
 for name in ("layer_forward", "layer_backward", "layer_track", "activation_forward",
@@ -60,7 +62,9 @@ print(layer(torch.randn(8, 3, 4, 4)).shape)
 def test_the_package_with_the_cuda_library(tmp_path):
     library, stub = built("python/_ops_cuda.so"), built("python/stub/libtorch_cuda.so")
     shutil.copytree(pathlib.Path(_library.__file__).parent, tmp_path / "qact")
-    (tmp_path / "qact" / "_ops_cuda.so").symlink_to(library)
+    place = tmp_path / "qact" / "_ops_cuda.so"
+    place.unlink(missing_ok=True)  # of an installation that has one
+    place.symlink_to(library)
     code = "import sys; sys.path.insert(0, sys.argv[2])" + IMPORT
     found = subprocess.run([sys.executable, "-c", code, str(stub), str(tmp_path)], text=True,
                            capture_output=True, timeout=300)
