@@ -11,6 +11,11 @@
 
 #include "qact/core/quantile.h"
 
+// Its name in torch 2.11.
+#ifndef STABLE_TORCH_ERROR_CODE_CHECK
+#define STABLE_TORCH_ERROR_CODE_CHECK TORCH_ERROR_CODE_CHECK
+#endif
+
 namespace qact::python {
 
 using torch::headeronly::ScalarType;
