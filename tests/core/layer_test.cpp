@@ -56,6 +56,31 @@ TEST(Layer, HasItsGradientsForLongTailsAndLargeWeights) {
   }
 }
 
+// 128 levels of 121 values and the bound: the 61st value begins level 32. It has a bin of its own,
+// which is heavy, and the empty bins behind it must not have their level just below.
+TEST(Layer, CountsEveryValueWhereALevelBeginsExactlyAtOne) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Tensor x = filled({21, 24, 49}, Distribution::normal, 93, dtype, Layout::channels_last);
+    Tensor grad_y = gradient_for(x, dtype, Layout::channels_last, 94);
+    Affines affines(24);
+    for (int c = 0; c < 24; ++c) {
+      affines.weight_in[c] = c % 2 ? -0.25f : 0.25f;
+      affines.bias_in[c] = 0.3f;
+    }
+    Quantile quantile;
+    quantile.levels = 127;
+    const LayerRun run(x, grad_y, affines, quantile, threads(1));
+    for (int c = 0; c < 24; ++c) {
+      SCOPED_TRACE(std::string(name(dtype)) + " channel " + std::to_string(c));
+      LayerCase given{x.get(c), grad_y.get(c), affines.of(c), dtype, false};
+      given.parameters.quantile.levels = quantile.levels;
+      expect_levels(given, run.found(c));
+      expect_norms(given, run.found(c));
+      if (c < 4) expect_gradient(given, run.found(c));
+    }
+  }
+}
+
 // Far from 0 many values are equal: those that the mean rounds to lie all on one of its sides.
 TEST(Layer, TellsSidesFarFromZero) {
   for (const double far : {1e7, -1e7, 16777216.0}) {

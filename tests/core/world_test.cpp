@@ -86,6 +86,26 @@ TEST(World, IsTheOracles) {
   }
 }
 
+// As Layer.CountsEveryValueWhereALevelBeginsExactlyAtOne.
+TEST(World, CountsEveryValueWhereALevelBeginsExactlyAtOne) {
+  Quantile quantile;
+  quantile.levels = 127;
+  World given({21, 24, 49}, Distribution::normal, DType::f32, Layout::channels_last, quantile);
+  for (int c = 0; c < 24; ++c) {
+    given.affines.weight_in[c] = c % 2 ? -0.25f : 0.25f;
+    given.affines.bias_in[c] = 0.3f;
+  }
+  const WorldRun run = given.run({10, 0, 11});
+  for (int64_t c = 0; c < 24; ++c) {
+    SCOPED_TRACE(c);
+    LayerCase oracle{given.x.get(c), given.grad_y.get(c), given.affines.of(c), DType::f32,
+                     /*exact=*/false};
+    oracle.parameters.quantile.levels = quantile.levels;
+    expect_levels(oracle, found(run, c));
+    expect_norms(oracle, found(run, c));
+  }
+}
+
 // Short contexts and those that are ranked exactly are gathered, and then ranked as one process
 // does it.
 TEST(World, GatheredContextsAreOneProcesss) {

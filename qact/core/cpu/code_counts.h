@@ -21,11 +21,9 @@ class CodeCounts {
     level_[code] = static_cast<uint8_t>(level);
   }
 
-  // The same for a code of which there were none, and then all of their xhat at once.
-  void set(int32_t code, int32_t level, int32_t n) {
-    n_[code] = n;
-    level_[code] = static_cast<uint8_t>(level);
-  }
+  bool empty(int32_t code) const { return n_[code] == 0; }
+  // The same without xhat, and then all xhat at once.
+  void add(int32_t code, int32_t level, int32_t n) { add(code, level, n, 0); }
   void set_xhat(const TableKernels& tables, const CodeRuns& runs, double origin, double width) {
     tables.code_xhat(runs, n_, origin, width, xhat_);
   }
