@@ -131,9 +131,9 @@ void BinnedChannel<Real>::count_codes(const TableKernels& tables, int32_t runs, 
   for (int32_t r = 0; r < runs; ++r) {
     const int32_t begin = start_[r], end = start_[r + 1], code = code_[begin];
     const int32_t n = before[end] - before[begin];
-    // Levels of bins are rounded and those of ranks are not: an empty bin behind a heavy one may
-    // have the level below, and the code of earlier values.
-    if (n == 0 && !QACT_MUTANT("codes_of_empty_bins")) continue;
+    // Levels of bins are rounded and those of ranks are not: empty bins behind a heavy one may have
+    // the level below, and part two runs of one code.
+    if (n == 0) continue;
     // From the first bin of the code on, which 32 bits hold unless the channel is very long.
     uint64_t moment = static_cast<uint32_t>(
         moment_[end] - moment_[begin] - static_cast<uint32_t>(n) * static_cast<uint32_t>(begin));
