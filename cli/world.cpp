@@ -1,6 +1,7 @@
 #include "cli/world.h"
 
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -29,6 +30,8 @@ void run_in_world(const std::string& device, const std::function<void(const dist
   const dist::Environment environment = expect_rank();
   if (environment.size == 1) return work(dist::World());
   check_use([&] { expect_plain_device(device); });
+  // A write to a rank that has ended must fail, and be explained, instead of ending this one, too.
+  std::signal(SIGPIPE, SIG_IGN);
   auto connection = std::make_unique<dist::Connection>(environment);
   try {
     work(connection->open(device == "cuda"));
