@@ -10,12 +10,10 @@
 
 #include <vector>
 
-#include "qact/core/codes.h"
-#include "qact/core/context.h"
 #include "qact/core/cuda/world.h"
 #include "qact/ops/cuda/operands.h"
 #include "qact/ops/process_group.h"
-#include "qact/ops/quantile_layer_world_impl.h"
+#include "qact/ops/world_operands.h"
 
 namespace qact::ops {
 namespace {
@@ -58,30 +56,8 @@ WorldLayerForward world_forward(const at::Tensor& x, const LayerAffine& affine,
   const c10::cuda::CUDAGuard guard(x.device());
   check_no_capture();
   call.eps = options.eps;
-  const FlatTensor in = flatten_spatial(x);
-  const ResultTensor y(x);
-  call.shape = in.shape;
-  call.x = in.view;
-  call.y = y.view();
-  const FlatVector weight_in = flatten_vector(affine.weight_in);
-  const FlatVector bias_in = flatten_vector(affine.bias_in);
-  const FlatVector weight_out = flatten_vector(affine.weight_out);
-  const FlatVector bias_out = flatten_vector(affine.bias_out);
-  call.weight_in = weight_in.vector;
-  call.bias_in = bias_in.vector;
-  call.weight_out = weight_out.vector;
-  call.bias_out = bias_out.vector;
-  const int64_t rows = x.size(1), columns = x.numel() / rows;
-  const at::Tensor code = empty_beside(x, {rows, columns}, at::kByte);
-  const at::Tensor table = empty_beside(x, {keep ? rows : 0, core::kCodeTableWords}, at::kInt);
-  const at::Tensor stats = empty_beside(x, {rows, core::kLayerStats}, at::kDouble);
-  const at::Tensor context = empty_beside(
-      x, options.track ? at::IntArrayRef{rows, core::kContextBins} : at::IntArrayRef{0}, at::kLong);
-  call.code = code.data_ptr<uint8_t>();
-  call.table = keep ? table.data_ptr<int32_t>() : nullptr;
-  call.stats = stats.data_ptr<double>();
-  call.context = options.track ? context.data_ptr<int64_t>() : nullptr;
-
+  const WorldForwardOperands operands(x, affine, options, keep);
+  operands.fill(call);
   const ProcessGroup ranks = process_group("quantile_layer_world", group);
   const CudaStream on = cuda_stream(x);
   WorldScratch scratch(on.stream);
@@ -93,9 +69,7 @@ WorldLayerForward world_forward(const at::Tensor& x, const LayerAffine& affine,
     pass->next();
   }
   pass->write();
-  const at::Tensor values = at::scalar_tensor(pass->values(), x.options().dtype(at::kLong));
-  return {{y.take(), stats, context, values},
-          {keep ? code : empty_beside(x, {0, columns}, at::kByte), table, values}};
+  return operands.take(pass->values());
 }
 
 std::tuple<at::Tensor, at::Tensor> world_backward(const at::Tensor& grad_y,
@@ -108,18 +82,8 @@ std::tuple<at::Tensor, at::Tensor> world_backward(const at::Tensor& grad_y,
   check_computed("quantile_layer_world_backward", grad_y);
   const c10::cuda::CUDAGuard guard(grad_y.device());
   call.eps = options.eps;
-  const FlatTensor grad = flatten_spatial(grad_y);
-  const ResultTensor grad_x(grad_y);
-  call.shape = grad.shape;
-  call.grad_y = grad.view;
-  call.grad_x = grad_x.view();
-  const FlatVector weight_in = flatten_vector(affine.weight_in);
-  const FlatVector weight_out = flatten_vector(affine.weight_out);
-  call.weight_in = weight_in.vector;
-  call.weight_out = weight_out.vector;
-  const at::Tensor code = kept.code.contiguous(), table = kept.table.contiguous();
-  call.code = code.const_data_ptr<uint8_t>();
-  call.table = table.const_data_ptr<int32_t>();
+  const WorldBackwardOperands operands(grad_y, kept, affine);
+  operands.fill(call);
   const at::Tensor gradients = empty_beside(grad_y, {4, grad_y.size(1)}, at::kFloat);
   const at::Tensor own = empty_beside(grad_y, {grad_y.size(1), core::kWorldSums}, at::kDouble);
 
@@ -130,7 +94,7 @@ std::tuple<at::Tensor, at::Tensor> world_backward(const at::Tensor& grad_y,
   core::cuda::world_backward_write(call, kept.values.const_data_ptr<int64_t>(),
                                    own.const_data_ptr<double>(), all.const_data_ptr<double>(),
                                    gradients.data_ptr<float>(), on.stream);
-  return {grad_x.take(), gradients};
+  return {operands.take(), gradients};
 }
 
 }  // namespace
