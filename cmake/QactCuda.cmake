@@ -1,5 +1,5 @@
 # Sets QACT_HAS_NVCC: whether core/cuda is compiled. Without a CUDA build of torch its kernels
-# are compiled all the same, and linked nowhere, so that they never rot.
+# are compiled all the same, to PTX, and linked nowhere, so that they never rot.
 set(QACT_HAS_NVCC OFF)
 if(QACT_SANITIZE OR QACT_CUDA STREQUAL "OFF")
   return()
