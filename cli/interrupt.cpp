@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <exception>
 #include <initializer_list>
 
 namespace qact::cli {
@@ -68,7 +69,12 @@ InterruptGuard::InterruptGuard() {
   set_handler(on_signal, static_cast<int>(SA_RESETHAND));
 }
 
-InterruptGuard::~InterruptGuard() { set_handler(end_now, 0); }
+InterruptGuard::~InterruptGuard() {
+  // torchrun sends SIGTERM as soon as it sees that a rank has ended, while another is about to say
+  // so: what a rank throws is explained first.
+  if (rank_ != 0 && std::uncaught_exceptions() > 0) return;
+  set_handler(end_now, 0);
+}
 
 bool InterruptGuard::interrupted() const { return signal_ != 0; }
 
