@@ -44,7 +44,7 @@ struct Named {
 };
 
 inline constexpr int64_t kMostLevels = 65535;
-inline constexpr int64_t kMostLayerLevels = 255;  // the fused layer saves a level as one byte
+inline constexpr int64_t kMostLayerLevels = 255;  // a code, one byte, refines the level
 
 // How a value is ranked, as the operators' schemas have it: algorithm 0 is auto, 1 exact, 2 binned.
 core::Quantile check_quantile(const char* op, int64_t levels, double bound, double positive_share,

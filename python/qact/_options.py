@@ -10,7 +10,7 @@ from .functional import algorithm_number
 #: In eval(); train() always uses the batch's own.
 CONTEXT_MODES = ("batch", "tracked", "prior", "stream")
 SCOPES = ("batch", "image", "group")
-#: The fused layer saves a level as one byte.
+#: The fused layer keeps a code, one byte, that refines the level.
 MOST_LAYER_LEVELS, MOST_LEVELS = 255, 65535
 
 

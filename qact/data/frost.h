@@ -15,7 +15,7 @@ FetchRequest frost_request();
 // them.
 fs::path official_frost_folder(const fs::path& data_folder);
 
-// SplitId textures a folder holds: "official", or a digest of the five files.
+// Which textures a folder holds: "official", or a digest of the five files.
 std::string frost_identity(const fs::path& folder);
 
 }  // namespace qact::data

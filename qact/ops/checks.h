@@ -18,7 +18,7 @@ inline MaybeTensor maybe(const at::Tensor& tensor) {
 }
 
 inline constexpr int64_t kMostLevels = 65535;
-inline constexpr int64_t kMostLayerLevels = 255;  // the fused layer saves a level as one byte
+inline constexpr int64_t kMostLayerLevels = 255;  // a code, one byte, refines the level
 
 void check_levels(const char* op, int64_t levels, int64_t most = kMostLevels);
 // The parameters of one neuron as an operator is given them.

@@ -26,8 +26,8 @@ struct LayerOptions {
 // (y, stats, context) of x, (B, C, ...), with the statistics and contexts of x itself, in the scope
 // that the options say. Differentiable in x and the affine parameters, through y. The rows are the
 // channels that are not ranked in their image: an image's context is of no use to others.
-//   stats    (rows, 8) double: mean and biased variance of x, of the activation, and how the
-//            backward pass finds the density of a value
+//   stats    (rows, 8) double: mean and biased variance of x and of the activation; the other four
+//            are of use to the library alone
 //   context  (rows, 256) int64, the batch's context (core/context.h), if track; else (0)
 std::tuple<at::Tensor, at::Tensor, at::Tensor> quantile_layer(const at::Tensor& x,
                                                               const LayerAffine& affine = {},

@@ -139,8 +139,9 @@ void visit_fields(Config& c, Visit visit) {
   visit("checkpoint-activations", c.checkpoint_activations,
         "Compute blocks again in the backward pass: less memory for the same gradients");
   visit("cuda-graph", c.cuda_graph,
-        "auto: on a GPU, capture the network's passes as CUDA graphs and replay them, unless "
-        "gradients are accumulated or activations checkpointed; off: never");
+        "auto: on a GPU, capture the network's passes as CUDA graphs and replay them, but not "
+        "with --accumulate, --jsd or --checkpoint-activations, nor with contexts of several "
+        "ranks; off: never");
   visit("threads", c.threads,
         "Threads of torch; results repeat for the same number; 0: as torch chooses");
   visit("workers", c.workers, "Threads that prefetch batches");

@@ -19,7 +19,7 @@ struct Stream {
   void* scratch = nullptr;  // as many bytes as asked for, aligned to 16
 };
 
-// The level bytes lie in the order of x. `levels` is at most 255.
+// The codes lie in the order of y. `levels` is at most 255.
 size_t layer_forward_scratch(const LayerForward& call);
 void layer_forward(const LayerForward& call, const Stream& stream);
 
