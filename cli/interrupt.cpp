@@ -1,10 +1,16 @@
 #include "cli/interrupt.h"
 
+#include <semaphore.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <initializer_list>
+#include <mutex>
+#include <thread>
 
 namespace qact::cli {
 namespace {
@@ -16,11 +22,17 @@ volatile std::sig_atomic_t terminal_ = 0;
 volatile std::sig_atomic_t rank_ = 0;   // one of several
 volatile std::sig_atomic_t quiet_ = 0;  // and not the one that speaks
 
-constexpr unsigned kSecondsToEnd = 5;
+// Of a rank, once a guard was told of a signal.
+enum class Deadline { runs, cancelled, is_up };
+constexpr std::chrono::seconds kTimeToEnd(5);
+sem_t begun_;
+std::atomic<Deadline> deadline_ = Deadline::runs;
+std::mutex words_lock_;
+std::function<std::string()> words_;
 
 void on_signal(int number) {
   signal_ = number;
-  if (rank_ != 0) alarm(kSecondsToEnd);
+  if (rank_ != 0) sem_post(&begun_);
 }
 
 void end_now(int number) {
@@ -34,7 +46,21 @@ void end_now(int number) {
   _exit(128 + number);
 }
 
-void end_late(int) { end_now(signal_); }
+void end_late() {
+  while (sem_wait(&begun_) != 0) {
+  }
+  std::this_thread::sleep_for(kTimeToEnd);
+  Deadline expected = Deadline::runs;
+  if (!deadline_.compare_exchange_strong(expected, Deadline::is_up)) return;
+  std::string text;
+  {
+    const std::scoped_lock lock(words_lock_);
+    if (words_) text = words_();
+  }
+  if (text.empty()) end_now(signal_);
+  std::fprintf(stderr, "qact: %s\n", text.c_str());
+  _exit(128 + signal_);
+}
 
 // A signal that was ignored from the start, as in jobs that a script runs in the background, stays
 // ignored.
@@ -57,11 +83,21 @@ void end_on_signals() {
 }
 
 void end_soon_after_signals(bool loud) {
-  rank_ = 1;
   quiet_ = loud ? 0 : 1;
-  struct sigaction action = {};
-  action.sa_handler = end_late;
-  sigaction(SIGALRM, &action, nullptr);
+  sem_init(&begun_, 0, 0);
+  rank_ = 1;
+  std::thread(end_late).detach();
+}
+
+void set_last_words(std::function<std::string()> words) {
+  const std::scoped_lock lock(words_lock_);
+  words_ = std::move(words);
+}
+
+void take_time() {
+  Deadline expected = Deadline::runs;
+  deadline_.compare_exchange_strong(expected, Deadline::cancelled);
+  while (deadline_ == Deadline::is_up) pause();
 }
 
 InterruptGuard::InterruptGuard() {
@@ -77,8 +113,6 @@ InterruptGuard::~InterruptGuard() {
 }
 
 bool InterruptGuard::interrupted() const { return signal_ != 0; }
-
-void InterruptGuard::take_time() const { alarm(0); }
 
 int failure_status() { return signal_ == 0 ? 1 : 128 + signal_; }
 

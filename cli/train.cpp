@@ -108,7 +108,7 @@ train::TrainResult train_with_progress(const TrainCommand& train, const train::R
   ProgressBar bar("train");
   Throttle throttle;
   train::TrainEvents events;
-  events.stopping = [&] { guard.take_time(); };
+  events.stopping = take_time;
   events.step = [&](const train::TrainStatus& status) {
     if (world.is_first() && throttle.ready()) {
       bar.show(status.share,

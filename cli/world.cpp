@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "cli/interrupt.h"
 #include "cli/validators.h"
 #include "qact/dist/connect.h"
 
@@ -33,9 +34,14 @@ void run_in_world(const std::string& device, const std::function<void(const dist
   // A write to a rank that has ended must fail, and be explained, instead of ending this one, too.
   std::signal(SIGPIPE, SIG_IGN);
   auto connection = std::make_unique<dist::Connection>(environment);
+  set_last_words([open = connection.get()] {
+    const dist::Explanation explanation = open->explain_waiting();
+    return explanation.silent ? "" : rank_prefix() + explanation.text;
+  });
   try {
     work(connection->open(device == "cuda"));
   } catch (const std::exception& error) {
+    take_time();
     // Never deleted: its threads may wait for ranks that no longer answer.
     const dist::Explanation explanation = connection.release()->explain(error);
     explained_ = true;
@@ -43,6 +49,7 @@ void run_in_world(const std::string& device, const std::function<void(const dist
     if (explanation.text.empty()) throw;
     throw std::runtime_error(explanation.text);
   }
+  set_last_words({});
 }
 
 dist::Environment expect_rank() { return dist::read_environment().value_or(dist::Environment()); }

@@ -122,25 +122,41 @@ void Connection::expect_all_ranks() const {
   }
 }
 
-Explanation Connection::explain(const std::exception& error) const {
+// Whether this is the first rank that fails. Others are told that another one says why.
+bool Connection::speaks_for_all() const {
   try {
     store_->setTimeout(std::chrono::seconds(5));
-    const bool later = store_->add("failed", 1) > 1;
+    const bool first = store_->add("failed", 1) == 1;
     // Others that failed alike ask, too, before the store ends with this rank.
     if (serves_store(environment_)) std::this_thread::sleep_for(std::chrono::seconds(1));
-    if (later) return {.silent = true};
+    return first;
   } catch (const std::exception&) {
     // The store went with rank 0: one rank of those that are left speaks for all.
-    if (environment_.rank > 1) return {.silent = true};
+    return environment_.rank <= 1;
   }
+}
+
+Explanation Connection::explain(const std::exception& error) const {
+  if (!speaks_for_all()) return {.silent = true};
   if (!is_lost_connection(error)) return {};
   const std::string who = lost_rank();
   const std::string said = error.what();
+  return {.text = end_of(who.empty() ? "one (" + said.substr(0, said.find('\n')) + ")"
+                                     : who + ", killed or out of memory")};
+}
+
+Explanation Connection::explain_waiting() const {
+  if (!speaks_for_all()) return {.silent = true};
+  const std::string who = lost_rank();
+  if (!who.empty()) return {.text = end_of(who + ", killed or out of memory")};
   return {.text = "[dist] expected all " + std::to_string(environment_.size) +
-                  " ranks to go on, got the end of " +
-                  (who.empty() ? "one (" + said.substr(0, said.find('\n')) + ")"
-                               : who + ", killed or out of memory") +
-                  ": all ranks end"};
+                  " ranks to stop after the same step, got no answer from one: what was saved "
+                  "before stays"};
+}
+
+std::string Connection::end_of(const std::string& rank) const {
+  return "[dist] expected all " + std::to_string(environment_.size) +
+         " ranks to go on, got the end of " + rank + ": all ranks end";
 }
 
 // A connection closes a moment before its process has ended.

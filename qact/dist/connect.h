@@ -31,10 +31,14 @@ class Connection {
   // What to print about an exception that ended this rank. To be asked while the connection is
   // open: its end ends the other ranks.
   Explanation explain(const std::exception& error) const;
+  // The same where no exception did, after a signal: this rank still waits for others.
+  Explanation explain_waiting() const;
 
  private:
   void expect_all_ranks() const;
+  bool speaks_for_all() const;
   std::string lost_rank() const;
+  std::string end_of(const std::string& rank) const;
 
   const Environment environment_;
   c10::intrusive_ptr<c10d::Store> store_;

@@ -211,6 +211,8 @@ class TrainOnRanks(unittest.TestCase):
             start = time.monotonic()
             self.assertEqual([p.wait(30) for p in ranks.processes[:2]], [143, 130])
             self.assertLess(time.monotonic() - start, 15)
+            said = [p.stderr.read() for p in ranks.processes[:2]]
+        self.assertEqual(sum("got no answer from one" in text for text in said), 1, said)
         self.assertEqual(self.train(1, "run", "--resume", "--epochs", "1")[0], [2])  # its state is whole
         self.assertFalse([p for p in (self.folder / "run").iterdir() if "partial" in p.name])
 
