@@ -14,7 +14,7 @@ WARNINGS := $(if $(CI),-DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 CLANG_FORMAT := $(dir $(PYTHON))clang-format
 FORMAT_VERSION := $(shell sed -n s/^clang-format==//p scripts/requirements.txt)
 
-.PHONY: help demo test test-package test-python-all wheel bench build setup format check-format sanitize sanitized mutants mutants-cuda clean
+.PHONY: help demo test test-package test-python-all wheel bench configured build setup format check-format sanitize sanitized mutants mutants-cuda clean
 
 help:
 	@echo "make demo      train, corrupt, evaluate, compare: ends with a page to open"
@@ -34,11 +34,15 @@ help:
 setup:
 	@scripts/setup
 
-build: setup
+configured: setup
 	@test -f $(BUILD)/build.ninja || cmake -G Ninja -S . -B $(BUILD) -DQACT_PYTHON=$(PYTHON) $(WARNINGS)
+
+build: configured
 	@cmake --build $(BUILD)
 
-demo: build
+# The program alone: half of the whole build.
+demo: configured
+	@cmake --build $(BUILD) --target qact-cli
 	@scripts/demo $(BUILD)/qact
 
 format: setup
