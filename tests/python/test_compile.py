@@ -20,6 +20,23 @@ def applied(x, weight):
     return (qact.quantile_apply(x, quantiles) * weight).sum()
 
 
+# A gradient that lies otherwise than the output, in a trace without sizes.
+def test_compiled_takes_gradients_in_any_layout():
+    def function(x):
+        y = torch.ops.qact.quantile_layer(x)[0]
+        return y.permute(0, 2, 3, 1).contiguous() * torch.arange(3)
+
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True, dynamic=True)
+    for batch in (8, 40):  # the first is computed again from x, the second kept as codes
+        grads = []
+        for f in (function, compiled):
+            x = torch.linspace(0, 9, batch * 3 * 10 * 9).sin().view(batch, 3, 10, 9).requires_grad_()
+            f(x).square().sum().backward()
+            grads.append(x.grad)
+        assert torch.equal(*grads)
+        assert grads[0].is_contiguous()
+
+
 @pytest.mark.parametrize("function", [activation, layer, applied])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiled_equals_eager(function, dynamic):

@@ -1,7 +1,8 @@
 #include "qact/ops/quantile_layer.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/DimVector.h>
+#include <c10/core/SymIntArrayRef.h>
+#include <c10/util/DimVector.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -25,12 +26,14 @@ using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
 // The same values with those strides.
-at::Tensor with_strides(const at::Tensor& x, at::IntArrayRef strides) {
+at::Tensor with_strides(const at::Tensor& x, c10::SymIntArrayRef strides) {
   at::Tensor once = x;  // what an expanded tensor repeats
   for (int64_t d = 0; d < x.dim(); ++d) {
     if (strides[d] == 0) once = once.narrow(d, 0, 1);
   }
-  return at::empty_strided(once.sizes(), strides, x.options()).copy_(once).expand(x.sizes());
+  return at::empty_strided_symint(once.sym_sizes(), strides, x.options())
+      .copy_(once)
+      .expand_symint(x.sym_sizes());
 }
 
 // The layer in autograd's graph, made as torch makes the nodes of its own operators: with
@@ -42,9 +45,11 @@ class LayerNode : public torch::autograd::Node {
   using Saved = std::array<SavedVariable, kSaved>;
 
   LayerNode(const at::Tensor& y, Saved saved, const LayerOptions& options)
-      : saved_(std::move(saved)), algorithm_(options.quantile.algorithm), options_(options) {
+      : saved_(std::move(saved)),
+        strides_(y.sym_strides()),
+        algorithm_(options.quantile.algorithm),
+        options_(options) {
     options_.quantile.algorithm = algorithm_;
-    if (!y.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) strides_ = y.strides();
   }
 
   std::string name() const override { return "QuantileLayerBackward"; }
@@ -60,10 +65,10 @@ class LayerNode : public torch::autograd::Node {
     if (!grads[0].defined()) return out;
     const auto [x, code, table, stats, weight_in, bias_in, weight_out] = unpack();
     // Codes lie in the order of y on CUDA; without x, its gradient is laid out as grad_y.
-    const bool lies_otherwise = !strides_.empty() && grads[0].strides() != strides_;
     const bool matters = !x.defined() || grads[0].is_cuda();
-    const at::Tensor grad_y =
-        matters && lies_otherwise ? with_strides(grads[0], strides_) : grads[0];
+    const at::Tensor grad_y = matters && grads[0].sym_strides() != c10::SymIntArrayRef(strides_)
+                                  ? with_strides(grads[0], strides_)
+                                  : grads[0];
     // Only a gradient of the gradient needs autograd to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
@@ -86,8 +91,8 @@ class LayerNode : public torch::autograd::Node {
   }
 
   Saved saved_;
-  at::DimVector strides_;  // of y in the forward pass, where they are numbers
-  std::string algorithm_;  // which the options only point to
+  c10::SymDimVector strides_;  // of y in the forward pass
+  std::string algorithm_;      // which the options only point to
   LayerOptions options_;
 };
 
