@@ -59,7 +59,11 @@ void World::broadcast(const std::vector<at::Tensor>& tensors) const {
     // c10d takes contiguous tensors alone; channels-last weights are not.
     std::vector<at::Tensor> sent = {tensor.contiguous()};
     group_->broadcast(sent)->wait();
-    if (!sent[0].is_same(tensor)) tensor.copy_(sent[0]);
+    if (!sent[0].is_same(tensor)) {
+      tensor.copy_(sent[0]);
+    } else if (!tensor.is_inference()) {
+      tensor.unsafeGetTensorImpl()->bump_version();  // which c10d does not
+    }
   }
 }
 
