@@ -100,6 +100,28 @@ TEST(ShortLayer, CountsBoundsAmongItsValues) {
   }
 }
 
+// z overflows for a third of the values, at either end.
+TEST(ShortLayer, RanksInfiniteZAsExtremes) {
+  const Shape shape{64, 2, 1};
+  Tensor x = filled(shape, Distribution::normal, 165, DType::f32, Layout::contiguous);
+  Tensor grad_y = filled(shape, Distribution::normal, 166, DType::f32, Layout::contiguous);
+  Affines affines(shape.channels);
+  affines.weight_in = {3e38, -3e38};
+  affines.weight_out = {1, 1};
+  const LayerRun run(x, grad_y, affines, {}, threads(1));
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    const std::vector<double> y = run.y.get(c), values = x.get(c);
+    for (size_t i = 0; i < y.size(); ++i) {
+      for (size_t j = 0; j < y.size(); ++j) {
+        const double rise = c == 0 ? y[j] - y[i] : y[i] - y[j];
+        if (values[i] < values[j]) {
+          EXPECT_GE(rise, 0);
+        }
+      }
+    }
+  }
+}
+
 TEST(ShortLayer, AChannelThatIsNotFiniteLeavesItsNeighboursAlone) {
   const Shape shape{10, 18, 3};
   Tensor x = filled(shape, Distribution::normal, 163, DType::f32, Layout::contiguous);

@@ -34,6 +34,8 @@ bool DensityRange::fits(double low, double high, double bandwidth) {
 
 DensityRange DensityRange::clip(double inner_low, double inner_high, double low, double high,
                                 double bandwidth) {
+  constexpr double kFar = std::numeric_limits<float>::max();  // z may overflow where x does not
+  for (double* z : {&inner_low, &inner_high, &low, &high}) *z = std::clamp(*z, -kFar, kFar);
   DensityRange out{std::max(low, inner_low - kFalloff * bandwidth),
                    std::min(high, inner_high + kFalloff * bandwidth), false};
   const double excess = out.high - out.low - kMostBandwidths * bandwidth;

@@ -176,7 +176,7 @@ class TiedLevels {
 
  private:
   const ShortRoom<Real>& room_;
-  Vec<Real> above_ = all<Vec<Real>>((Real)__builtin_inf()), level_{};
+  Vec<Real> above_ = all<Vec<Real>>((Real)__builtin_nan("")), level_{};  // equal to none
 };
 
 // The outer norm's statistics, those of level / levels, from sums of whole numbers: 256 values of
