@@ -41,15 +41,17 @@ std::vector<int64_t> all_but_channels(const torch::Tensor& x) {
 }  // namespace
 
 BatchSize batch_size(const torch::Tensor& x, const std::string& group) {
-  const BatchSize own{static_cast<double>(x.size(0)), values_per_channel(x)};
-  if (group.empty()) return own;
-  const torch::Tensor sizes =
-      torch::tensor({own.images, own.values}, torch::kDouble).to(x.device());
-  ops::all_reduce_sum(ops::process_group(kStatistics, group), sizes);
-  const torch::Tensor found = sizes.cpu();
-  TORCH_CHECK(found[0].item<double>() > 0, "[", kStatistics,
-              "] expected images on any rank to take statistics from, got none");
-  return {found[0].item<double>(), found[1].item<double>()};
+  BatchSize size{static_cast<double>(x.size(0)), values_per_channel(x)};
+  if (!group.empty()) {
+    const torch::Tensor sizes =
+        torch::tensor({size.images, size.values}, torch::kDouble).to(x.device());
+    ops::all_reduce_sum(ops::process_group(kStatistics, group), sizes);
+    const torch::Tensor found = sizes.cpu();
+    size = {found[0].item<double>(), found[1].item<double>()};
+  }
+  TORCH_CHECK(size.images > 0, "[", kStatistics, "] expected images",
+              group.empty() ? "" : " on any rank", " to take statistics from, got none");
+  return size;
 }
 
 std::pair<torch::Tensor, torch::Tensor> channel_statistics(const torch::Tensor& x,

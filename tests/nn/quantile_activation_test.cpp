@@ -186,6 +186,18 @@ TEST(QuantileActivation, AnImageOfItsOwnDoesNotSeeTheOthers) {
   EXPECT_TRUE(torch::equal(layer(x), all));
 }
 
+TEST(QuantileActivation, TakesNoStatisticsFromNoImages) {
+  QuantileActivation layer(QuantileActivationOptions(3).scope(nn::Scope::world));
+  layer->eval();
+  for (const ContextMode mode : {ContextMode::prior, ContextMode::stream}) {
+    nn::set_context_mode(*layer, mode);
+    const std::string message = message_of([&] { layer(torch::empty({0, 3, 4, 4})); });
+    EXPECT_NE(message.find("expected images to take statistics from, got none"), std::string::npos)
+        << message;
+    EXPECT_TRUE(layer->running_mean_in.isfinite().all().item<bool>());
+  }
+}
+
 TEST(QuantileActivation, RanksGroupsOfImages) {
   torch::manual_seed(33);
   QuantileActivation layer(QuantileActivationOptions(3).scope(nn::Scope::group).group_images(4));
