@@ -25,6 +25,7 @@ enum class Stream : uint64_t {
   density,          // samples of a context: channel
   mixed_order,      // of test images under all corruptions
   label_order,      // of test images whose labels are correlated
+  dither,           // in training: epoch, image, view; at inference: none; of copies: image, copy
   count
 };
 

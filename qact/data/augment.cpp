@@ -1,6 +1,7 @@
 #include "qact/data/augment.h"
 
 #include <algorithm>
+#include <array>
 
 #include "qact/base/fail.h"
 
@@ -88,5 +89,26 @@ void write_mixed(const std::vector<WeightedImage>& terms, const std::vector<floa
     }
   }
 }
+
+void add_dither(Size size, const std::vector<float>& table, base::Random random, float* image) {
+  const int64_t plane = int64_t{size.height} * size.width;
+  for (int c = 0; c < size.channels; ++c, image += plane) {
+    const float grey_level = (table[256 * c + 255] - table[256 * c]) / 255;
+    uint64_t bits = 0;  // 16 for each value
+    for (int64_t p = 0; p < plane; ++p, bits >>= 16) {
+      if (p % 4 == 0) bits = random.bits();
+      image[p] += grey_level * ((static_cast<float>(bits & 0xffff) + 0.5f) / 65536 - 0.5f);
+    }
+  }
+}
+
+bool needs_dither(const Split& split) {
+  std::array<int64_t, 256> count = {};
+  for (const uint8_t value : split.pixels) ++count[value];
+  const int64_t most = *std::max_element(count.begin(), count.end());
+  return 4 * most >= static_cast<int64_t>(split.pixels.size());
+}
+
+base::Random inference_dither() { return base::Random(0, base::Stream::dither); }
 
 }  // namespace qact::data

@@ -40,4 +40,13 @@ void write_normalised(const uint8_t* pixels, image::Size size, const CropFlip& a
 void write_mixed(const std::vector<WeightedImage>& terms, const std::vector<float>& table,
                  float* out);
 
+// Adds what 8 bits leave out: to each value of a normalised image noise that is uniform within half
+// a grey level on either side. Pixels that tie no longer do, and no others change their order.
+void add_dither(image::Size size, const std::vector<float>& table, base::Random random,
+                float* image);
+// The same noise for every image, so that an image alone decides what a network sees.
+base::Random inference_dither();
+// Whether so many pixels tie that it matters: a quarter or more of all values are the same.
+bool needs_dither(const Split& split);
+
 }  // namespace qact::data

@@ -137,6 +137,13 @@ void Loader::fill(int64_t batch, BatchSlot* slot) const {
 // What is drawn depends on the seed, the epoch, the image's index and the view alone; crop and flip
 // not on the view.
 void Loader::write_image(int64_t index, int view, float* out) const {
+  write_augmented(index, view, out);
+  if (!options_.dither) return;
+  add_dither(split_.size, normalisation_table_,
+             base::Random(options_.seed, base::Stream::dither, epoch_, index, view), out);
+}
+
+void Loader::write_augmented(int64_t index, int view, float* out) const {
   base::Random random(options_.seed, base::Stream::augmentation, epoch_, index);
   const Augmentation& how = options_.augmentation;
   const CropFlip at = draw_crop_flip(how, &random);

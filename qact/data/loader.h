@@ -27,6 +27,7 @@ struct LoaderOptions {
   uint64_t seed = 0;
   Augmentation augmentation = {};
   Moments normalisation = {};
+  bool dither = false;  // see add_dither()
 };
 
 // A buffer of the caller's (pinned, for a GPU) for `largest_share` images (NCHW) in each view of
@@ -68,6 +69,7 @@ class Loader {
   void stop();
   void fill(int64_t batch, BatchSlot* slot) const;
   void write_image(int64_t index, int view, float* out) const;
+  void write_augmented(int64_t index, int view, float* out) const;
 
   const Split split_;
   const LoaderOptions options_;

@@ -34,8 +34,8 @@ class Inference {
         options_(options),
         classifiers_(classifiers),
         advance_(advance),
-        images_(images, model.card.normalisation, model.network->parameters().front().device(),
-                options.seed),
+        images_(images, model.card.normalisation, model.card.dither,
+                model.network->parameters().front().device(), options.seed),
         probabilities_(classifiers.size()) {}
 
   InferenceOutput run() {

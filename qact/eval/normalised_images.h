@@ -13,10 +13,11 @@ namespace qact::eval {
 class NormalisedImages : public adapt::Images {
  public:
   // Refers to the split. `seed`: of the copies.
-  NormalisedImages(const data::Split& split, const data::Moments& moments, torch::Device device,
-                   uint64_t seed)
+  NormalisedImages(const data::Split& split, const data::Moments& moments, bool dither,
+                   torch::Device device, uint64_t seed)
       : split_(split),
         table_(data::normalisation_table(moments, split.size.channels)),
+        dither_(dither),
         device_(device),
         seed_(seed) {}
 
@@ -32,9 +33,11 @@ class NormalisedImages : public adapt::Images {
 
  private:
   torch::Tensor empty(int64_t count) const;
+  void write(int64_t index, float* image) const;
 
   const data::Split& split_;
   const std::vector<float> table_;
+  const bool dither_;
   const torch::Device device_;
   const uint64_t seed_;
 };

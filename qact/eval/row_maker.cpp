@@ -29,7 +29,8 @@ results::Training training_of(const train::TrainConfig& config, const train::Mod
   const std::string device = config.device.substr(0, config.device.find(':'));
   options["device"] = device;
   if (device != "cpu") options.erase("threads");
-  options["data-hash"] = card.data_hash;  // a folder keeps its name when its files change
+  options["dither"] = card.dither ? "on" : "off";  // what auto stands for depends on the images
+  options["data-hash"] = card.data_hash;           // a folder keeps its name when its files change
   // Early stopping and the choice of the best epoch decide the epoch themselves. Otherwise it says
   // how far the training has come.
   if (weights == "model" && config.early_stopping == 0) options["trained-epochs"] = card.epoch;

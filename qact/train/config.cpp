@@ -111,6 +111,7 @@ void check(const TrainConfig& c) {
   one_of("norm", c.norm, {"batch", "group"});
   one_of("loss", c.loss, losses::names());
   one_of("augment", c.augment, {"none", "crop", "crop-flip", "augmix"});
+  one_of("dither", c.dither, {"auto", "on", "off"});
   one_of("opt", c.opt, {"sgd", "adam"});
   one_of("lr-scheduler", c.lr_scheduler, {"onecycle", "cosine", "step", "plateau", "constant"});
   one_of("amp", c.amp, {"none", "bf16"});

@@ -35,6 +35,7 @@ struct TrainConfig {
   int64_t accumulate = 1;
   std::string augment = "none";
   double jsd = 0;
+  std::string dither = "auto";
   std::string opt = "sgd";
   double lr = 0.1;
   double momentum = 0.9;
@@ -104,6 +105,10 @@ void visit_fields(Config& c, Visit visit) {
   visit("jsd", c.jsd,
         "Weight of AugMix's consistency loss, the Jensen-Shannon divergence between an image and "
         "two AugMix views of it, each a context of its own: 12, as published; 0: none");
+  visit(
+      "dither", c.dither,
+      "Add noise of one grey level, what 8 bits leave out, to every image, in training and later, "
+      "so that pixels do not tie: on, off or auto (where a quarter of all values are the same)");
   visit("opt", c.opt, "Optimiser: sgd or adam");
   visit("lr", c.lr, "Learning rate; the highest one of a scheduler");
   visit("momentum", c.momentum, "Momentum of sgd");

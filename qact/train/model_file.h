@@ -17,6 +17,7 @@ struct ModelCard {
   std::string model;  // the network's name
   models::NetworkOptions options;
   data::Moments normalisation;           // of the images it was trained on
+  bool dither = false;                   // see data::add_dither()
   std::string data;                      // the dataset's name
   std::string data_hash;                 // data::digest_of the training images
   std::string loss;                      // that it was trained with
@@ -38,6 +39,7 @@ struct ModelCard {
     visit("image_size", c.options.image_size);
     visit("mean", c.normalisation.mean);
     visit("std", c.normalisation.std);
+    visit("dither", c.dither);
     visit("data", c.data);
     visit("data_hash", c.data_hash);
     visit("loss", c.loss);

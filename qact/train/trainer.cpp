@@ -172,6 +172,7 @@ ModelCard Trainer::card() const {
   return {.model = config_.model,
           .options = network_->options(),
           .normalisation = dataset.normalisation,
+          .dither = data_.dithered(),
           .data = dataset.name,
           .data_hash = data_.hash(),
           .loss = config_.loss,

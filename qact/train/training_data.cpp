@@ -50,6 +50,7 @@ TrainingData::TrainingData(const TrainConfig& config, bool balanced, const dist:
       opened_(open(config)),
       split_(opened_.read({})),
       hash_(data::digest_of(split_)),
+      dithered_(config.dither == "on" || (config.dither == "auto" && data::needs_dither(split_))),
       indices_(random_split(split_.count(), config.validation, config.split_seed)),
       batch_size_(balanced ? config.batch_size / classes_in_batch() * classes_in_batch()
                            : config.batch_size) {
@@ -92,6 +93,7 @@ data::LoaderOptions TrainingData::loader_options() const {
   options.workers = static_cast<int>(config_.workers);
   options.seed = config_.seed;
   options.normalisation = opened_.info.normalisation;
+  options.dither = dithered_;
   return options;
 }
 

@@ -30,6 +30,7 @@ class TrainingData {
   const data::DatasetInfo& dataset() const { return opened_.info; }
   const data::Split& split() const { return split_; }
   const std::string& hash() const { return hash_; }  // data::digest_of(split())
+  bool dithered() const { return dithered_; }        // data::add_dither()
   // Training images.
   int64_t images() const { return static_cast<int64_t>(indices_.train.size()); }
   int64_t validation_images() const { return static_cast<int64_t>(indices_.validation.size()); }
@@ -67,6 +68,7 @@ class TrainingData {
   const data::Dataset opened_;
   const data::Split split_;
   const std::string hash_;
+  const bool dithered_;
   const SplitIndices indices_;
   const int64_t batch_size_;
   std::optional<PrefetchingLoader> training_loader_, lone_training_loader_;

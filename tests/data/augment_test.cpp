@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "tests/data/test_files.h"
@@ -72,6 +73,55 @@ TEST(Augment, MixesAsTheWeightsSay) {
                           0.75f * table[256 * c + terms[1].image.pixels[3 * p + c]]);
     }
   }
+}
+
+// 5 x 5: no multiple of the values that share what is drawn.
+TEST(Augment, DithersWithinAGreyLevel) {
+  const image::Size size{5, 5, 3};
+  const Moments moments = {{0.5, 0.4, 0.3}, {0.2, 0.3, 0.4}};
+  const std::vector<float> table = normalisation_table(moments, 3);
+  std::vector<double> noise;  // in grey levels
+  std::set<float> values;
+  for (int image = 0; image < 200; ++image) {
+    std::vector<float> plain(size.values());
+    for (int64_t i = 0; i < size.values(); ++i) plain[i] = table[256 * (i / 25) + i % 256];
+    std::vector<float> dithered = plain;
+    add_dither(size, table, base::Random(3, base::Stream::dither, image), dithered.data());
+    for (int64_t i = 0; i < size.values(); ++i) {
+      noise.push_back((dithered[i] - plain[i]) * moments.std[i / 25] * 255);
+      EXPECT_LE(std::abs(noise.back()), 0.5001);
+      if (i == 0) values.insert(dithered[i]);
+    }
+  }
+  EXPECT_GT(values.size(), 195u);  // of 65,536
+  double sum = 0, square = 0;
+  for (const double v : noise) sum += v, square += v * v;
+  const auto n = static_cast<double>(noise.size());  // 15,000
+  EXPECT_NEAR(sum / n, 0, 4 * std::sqrt(1 / (12 * n)));
+  EXPECT_NEAR(square / n, 1.0 / 12, 0.003);
+}
+
+TEST(Augment, DithersAnImageAlikeForTheSameDraw) {
+  const image::Size size{4, 4, 1};
+  const std::vector<float> table = normalisation_table({}, 1);
+  const auto dithered = [&](const base::Random& random) {
+    std::vector<float> image(16);
+    add_dither(size, table, random, image.data());
+    return image;
+  };
+  EXPECT_EQ(dithered(inference_dither()), dithered(inference_dither()));
+  EXPECT_NE(dithered(inference_dither()), dithered(base::Random(0, base::Stream::dither, 0)));
+}
+
+TEST(Augment, NeedsDitherWhereAQuarterOfAllValuesTie) {
+  const auto with_zeros = [](int zeros) {
+    Buffer pixels(16);
+    for (int i = zeros; i < 16; ++i) pixels[i] = static_cast<uint8_t>(i + 1);
+    return needs_dither(make_split({2, 2, 1}, 2, std::move(pixels), {0, 1, 0, 1}));
+  };
+  EXPECT_TRUE(with_zeros(16));
+  EXPECT_TRUE(with_zeros(4));
+  EXPECT_FALSE(with_zeros(3));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -77,6 +78,7 @@ TEST(Loader, GivesTheSameBatchesForAnyNumberOfWorkers) {
   options.seed = 5;
   for (const bool mix : {false, true}) {
     options.augmentation = {.pad = 2, .flip = true, .mix = mix};
+    options.dither = mix;
     options.workers = 0;
     const Epochs expected = run_epochs(split, options, 1);
     for (const int workers : {1, 2, 5}) {
@@ -88,6 +90,23 @@ TEST(Loader, GivesTheSameBatchesForAnyNumberOfWorkers) {
       }
     }
   }
+}
+
+// What else is drawn stays.
+TEST(Loader, DithersEachImageInEachEpochAnew) {
+  const Split split = some_images(6, {4, 4, 3});
+  LoaderOptions options;
+  options.batch_size = 3;
+  options.augmentation = {.pad = 2, .flip = true};
+  const Epochs plain = run_epochs(split, options, 1);
+  options.dither = true;
+  const Epochs dithered = run_epochs(split, options, 1);
+  std::set<float> noise;
+  for (size_t i = 0; i < plain.images.size(); ++i) {
+    EXPECT_LE(std::abs(dithered.images[i] - plain.images[i]) * 255, 0.5001);
+    if (i % 48 == 0) noise.insert(std::round(4096 * 255 * (dithered.images[i] - plain.images[i])));
+  }
+  EXPECT_GT(noise.size(), 10u);  // the first values of 12 images
 }
 
 // The labels are the images' numbers. A batch of 4 leaves some of 5 ranks without images.

@@ -20,6 +20,7 @@ struct EvaluationFixture : train::TrainingFixture {
     // blend by 0 decides.
     training.recalibrate = "off";
     training.epochs = 1;
+    training.dither = "on";
     train::train(training, run("run"), /*resume=*/false);
   }
 

@@ -20,8 +20,9 @@ namespace {
 using nn::ContextMode;
 using torch::Tensor;
 
-// (v / 255 - mean) / std, planes first, of one image.
-Tensor plain_image(const train::ModelCard& card, const image::Image& image) {
+// (v / 255 - mean) / std, planes first, of one image; dithered.
+Tensor plain_image(const train::ModelCard& card, const image::Image& image,
+                   base::Random dither = data::inference_dither()) {
   const auto [height, width, channels] = image.size;
   Tensor out = torch::empty({1, channels, height, width});
   for (int c = 0; c < channels; ++c) {
@@ -31,6 +32,10 @@ Tensor plain_image(const train::ModelCard& card, const image::Image& image) {
         out[0][c][y][x] = (v - card.normalisation.mean[c]) / card.normalisation.std[c];
       }
     }
+  }
+  if (card.dither) {
+    data::add_dither(image.size, data::normalisation_table(card.normalisation, channels), dither,
+                     out.data_ptr<float>());
   }
   return out;
 }
@@ -127,8 +132,9 @@ TEST_P(Inferences, AugmentIsABatchOfOneImagesCopies) {
     base::Random random(7, base::Stream::copies, i);
     for (int k = 0; k < 5; ++k) {
       const data::CropFlip placement = data::draw_crop_flip(options_.augmentation, &random);
-      context.push_back(
-          plain_image(plain_.card, data::crop_flip(split_.image(i), split_.size, placement)));
+      context.push_back(plain_image(plain_.card,
+                                    data::crop_flip(split_.image(i), split_.size, placement),
+                                    base::Random(7, base::Stream::dither, i, k)));
     }
     EXPECT_LT(difference(all.narrow(0, i, 1), forward(torch::cat(context)).narrow(0, 0, 1)), 1e-5);
   }

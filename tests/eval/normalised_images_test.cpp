@@ -17,7 +17,7 @@ const data::Moments kMoments = {{0.5}, {0.25}};
 
 TEST(NormalisedImages, AreThoseOfTheSplitInOrder) {
   const data::Split split = gradients();
-  const NormalisedImages images(split, kMoments, torch::kCPU, 3);
+  const NormalisedImages images(split, kMoments, /*dither=*/false, torch::kCPU, 3);
   EXPECT_EQ(images.count(), 6);
   const torch::Tensor batch = images.batch(2, 5);
   ASSERT_EQ(batch.sizes(), (std::vector<int64_t>{3, 1, 16, 16}));
@@ -32,8 +32,8 @@ TEST(NormalisedImages, AreThoseOfTheSplitInOrder) {
 // Each method of adaptation may ask in an order of its own.
 TEST(NormalisedImages, CopiesDependOnSeedAndImageAlone) {
   const data::Split split = gradients();
-  const NormalisedImages images(split, kMoments, torch::kCPU, 3);
-  const NormalisedImages other(split, kMoments, torch::kCPU, 4);
+  const NormalisedImages images(split, kMoments, /*dither=*/false, torch::kCPU, 3);
+  const NormalisedImages other(split, kMoments, /*dither=*/false, torch::kCPU, 4);
   for (const bool mix : {false, true}) {
     const data::Augmentation how = {.pad = 4, .flip = true, .mix = mix};
     const torch::Tensor copies = images.copies(1, 5, how);
@@ -47,6 +47,21 @@ TEST(NormalisedImages, CopiesDependOnSeedAndImageAlone) {
   EXPECT_TRUE(torch::equal(images.with_copies(1, 2, {})[0], images.batch(1, 2)[0]));
   // Without an augmentation a copy is the image.
   EXPECT_TRUE(torch::equal(images.copies(1, 2, {})[1], images.batch(1, 2)[0]));
+}
+
+TEST(NormalisedImages, AreDitheredAlikeWhereverTheyStand) {
+  const data::Split split = gradients();
+  const NormalisedImages plain(split, kMoments, /*dither=*/false, torch::kCPU, 3);
+  const NormalisedImages images(split, kMoments, /*dither=*/true, torch::kCPU, 3);
+  const torch::Tensor noise = images.batch(0, 6) - plain.batch(0, 6);
+  EXPECT_GT(noise.abs().min().item<float>(), 0);
+  EXPECT_LE(noise.abs().max().item<float>() * 0.25 * 255, 0.5001);
+  EXPECT_LT((noise - noise[0]).abs().max().item<float>(), 1e-6);
+  EXPECT_TRUE(torch::equal(images.batch(4, 5), images.batch(0, 6).narrow(0, 4, 1)));
+  EXPECT_TRUE(torch::equal(images.with_copies(1, 2, {})[0], images.batch(1, 2)[0]));
+  const torch::Tensor copies = images.copies(1, 2, {});
+  EXPECT_FALSE(torch::equal(copies[0], copies[1]));
+  EXPECT_TRUE(torch::equal(images.copies(1, 1, {})[0], copies[0]));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace qact::eval {
 namespace {
 
 TEST(TrainingOf, HasAllThatCanChangeWhatIsLearnt) {
-  const std::set<std::string> elsewhere = {"model", "activation", "placement", "loss", "seed"};
+  // Of the model card, or fields of their own.
+  const std::set<std::string> elsewhere = {"model", "activation", "placement",
+                                           "loss",  "seed",       "dither"};
   const std::set<std::string> without_effect = {"data-dir",        "workers",
                                                 "save-every",      "cuda-graph",
                                                 "fit-classifiers", "checkpoint-activations"};
@@ -57,6 +59,9 @@ TEST(TrainingOf, DependsOnTheTrainingImages) {
   const train::TrainConfig config;
   train::ModelCard one, other;
   one.data_hash = "1", other.data_hash = "2";
+  EXPECT_NE(training_of(config, one, "best"), training_of(config, other, "best"));
+  other = one;
+  other.dither = true;  // what auto stands for
   EXPECT_NE(training_of(config, one, "best"), training_of(config, other, "best"));
 }
 

@@ -62,6 +62,27 @@ TEST(TrainingData, BalancedBatchesHaveAsManyOfEachClass) {
   }
 }
 
+TEST(TrainingData, DithersWhereThatIsWanted) {
+  const TrainingFixture scratch;
+  TrainConfig config = scratch.config();
+  const auto images = [&](const std::string& dither) {
+    config.dither = dither;
+    TrainingData data(config, false);
+    EXPECT_EQ(data.dithered(), dither == "on") << dither;
+    return std::pair(
+        images_of(data, 0),
+        data.evaluation_loader(TrainingData::Subset::validation).next()->images.clone());
+  };
+  const auto [plain, plain_validation] = images("off");
+  const auto [dithered, validation] = images("on");
+  EXPECT_TRUE(torch::equal(images("auto").first, plain));  // noise does not tie
+  for (const torch::Tensor& noise : {dithered - plain, validation - plain_validation}) {
+    EXPECT_GT(noise.abs().max().item<double>(), 0);
+    // Half a grey level over the deviation, which is that of 100 levels or so.
+    EXPECT_LT(noise.abs().max().item<double>(), 0.05);
+  }
+}
+
 TEST(TrainingData, ValidationIsNeverTrainedOn) {
   const TrainingFixture scratch;
   TrainingData data(scratch.config(), false);
