@@ -31,13 +31,14 @@ class CodeCells {
   CodeCells(double low, double high, int levels)
       : cells_(kCodes - levels + QACT_MUTANT("code_cells_one_more")),
         first_(u(low)),
-        width_((u(high) - u(low)) / cells_) {}
+        width_((u(high) - u(low)) / cells_),
+        farthest_(std::max(std::abs(low), std::abs(high))) {}
 
   int cells() const { return cells_; }
   // Where cell j begins, 0 < j < cells().
   double edge(int j) const { return t(first_ + j * width_); }
   // |xhat| is no larger than this.
-  double farthest() const { return std::max(std::abs(t(first_)), std::abs(t(last()))); }
+  double farthest() const { return farthest_; }
 
   // edge(j) = sign(u) scale() sqrt((1 - |u|)^-2 - 1), u = first() + j * width()
   double first() const { return first_; }
@@ -47,19 +48,19 @@ class CodeCells {
  private:
   static constexpr double kScale = 2;
 
+  // Neither takes the difference of two numbers that are nearly 1, where t is tiny.
   static double u(double t) {
-    const double part = t / kScale;
-    return std::copysign(1 - 1 / std::sqrt(1 + part * part), t);
+    const double square = t / kScale * (t / kScale), root = std::sqrt(1 + square);
+    return std::isfinite(square) ? std::copysign(square / (root * (root + 1)), t)
+                                 : std::copysign(1, t);
   }
   static double t(double u) {
-    const double rest = 1 - std::abs(u);
-    return std::copysign(kScale * std::sqrt(std::max(0.0, 1 / (rest * rest) - 1)), u);
+    const double size = std::abs(u), rest = 1 - size;
+    return std::copysign(kScale * std::sqrt(size * (2 - size)) / rest, u);
   }
 
-  double last() const { return first_ + cells_ * width_; }
-
   int cells_;
-  double first_, width_;
+  double first_, width_, farthest_;
 };
 
 // Of one context.

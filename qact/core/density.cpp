@@ -32,8 +32,8 @@ const auto& hermite_table() {
 }  // namespace
 
 void GaussSum::add(double value, double weight) {
-  if (!std::isfinite(value)) return;
   const double scaled = value / bandwidth_;
+  if (!std::isfinite(scaled)) return;
   const double index = std::floor(scaled + 0.5);
   if (cells_.empty() || cells_.back().index != index) cells_.push_back({index, {}, {}});
   const double y = scaled - index;
@@ -69,8 +69,8 @@ void GaussSum::finish() {
 }
 
 double GaussSum::at(double value) const {
-  if (!std::isfinite(value)) return 0.0;
   const double scaled = value / bandwidth_;
+  if (!std::isfinite(scaled)) return 0.0;
   const double index = std::floor(scaled + 0.5);
   const auto cell = std::lower_bound(cells_.begin(), cells_.end(), index,
                                      [](const Cell& c, double at) { return c.index < at; });

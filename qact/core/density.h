@@ -13,7 +13,8 @@ class GaussSum {
  public:
   explicit GaussSum(double bandwidth) : bandwidth_(bandwidth) {}
 
-  // Values come in ascending order. Infinite ones are ignored: their density is 0.
+  // Values come in ascending order. Those of infinitely many bandwidths are ignored: their density
+  // is 0.
   void add(double value, double weight);
   void finish();
 

@@ -83,7 +83,8 @@ void weighted_quantiles(const SortedContext<Real>& context, const Quantile& quan
                            ? 1.0
                            : (tau - weight) / (next_weight - weight);
       const bool finite = std::isfinite(value) && std::isfinite(next);
-      quantiles[j] = finite && t < 1.0 ? value * (1.0 - t) + next * t : next;
+      // std::lerp ascends, and ties stay what they are.
+      quantiles[j] = finite && t < 1.0 ? std::lerp(value, next, t) : next;
     }
     value = next;
     weight = next_weight;

@@ -90,5 +90,71 @@ TEST(Codes, KeepGradientsOfTheTailsWithinTheirBounds) {
          Layout layout) { return LayerRun(x, grad_y, affines, quantile, threads(1), layout); });
 }
 
+// Of the layer's one channel, against the density of every pair of values.
+double gradient_error(const std::vector<double>& values, double weight, double bias,
+                      const Quantile& quantile, DType dtype) {
+  const auto n = static_cast<int64_t>(values.size());
+  Tensor x({1, 1, n}, dtype), grad_y({1, 1, n}, dtype);
+  x.set(0, values);
+  grad_y.set(0, draw(Distribution::normal, n, 171));
+  Affines affines(1);
+  affines.weight_in[0] = static_cast<float>(weight);
+  affines.bias_in[0] = static_cast<float>(bias);
+  const LayerRun run(x, grad_y, affines, quantile, threads(1));
+
+  reference::LayerParameters p = affines.of(0);
+  p.quantile.bandwidth = quantile.bandwidth;
+  p.quantile.positive_share = quantile.positive_share;
+  const std::vector<double> rounded = x.get(0);
+  double mean = 0, variance = 0;
+  for (const double v : rounded) mean += v / static_cast<double>(n);
+  for (const double v : rounded) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+  std::vector<double> z, density(n);
+  for (const double v : rounded)
+    z.push_back((v - mean) / std::sqrt(variance + 1e-5) * weight + bias);
+  const auto negatives = std::count_if(z.begin(), z.end(), [](double v) { return v < 0; });
+  const double below = (1 - p.quantile.positive_share) / static_cast<double>(negatives + 1);
+  const double above = p.quantile.positive_share / static_cast<double>(n - negatives + 1);
+  const auto kernel = [&](double distance) {
+    const double t = distance / p.quantile.bandwidth;
+    return std::exp(-0.5 * t * t) / p.quantile.bandwidth / std::sqrt(2 * M_PI);
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    density[i] = below * kernel(z[i] + quantile.bound) + above * kernel(z[i] - quantile.bound);
+    for (const double other : z) density[i] += (other < 0 ? below : above) * kernel(z[i] - other);
+  }
+  const auto oracle =
+      reference::layer_gradient(rounded, grad_y.get(0), run.levels_of(0), density, p);
+  return relative(run.grad_x.get(0), oracle.x);
+}
+
+// Hundreds of bandwidths, nearly all values on a few of them.
+TEST(Codes, KeepGradientsOfContextsWithFarOutliers) {
+  for (const double weight : {1.5, -1.5, 5.0, 20.0}) {  // up to 2,000 bandwidths
+    for (const double bias : {0.3, -0.5}) {
+      std::vector<double> dead(3000);
+      dead[5] = 4, dead[700] = 5, dead[2000] = 1000;
+      EXPECT_LE(gradient_error(dead, weight, bias, {}, DType::f32), 0.02) << weight << " " << bias;
+    }
+  }
+  for (const double share : {0.01, 0.5, 0.99}) {
+    Quantile quantile;
+    quantile.positive_share = share;
+    quantile.bandwidth = 0.1;
+    std::vector<double> values = draw(Distribution::normal, 513, 172);
+    values[77] = 1e10;
+    EXPECT_LE(gradient_error(values, 8, 0, quantile, DType::f64), 0.02) << share;
+  }
+}
+
+// A code spans several bandwidths there, so that its values differ in their density: it has their
+// mean.
+TEST(Codes, KeepTheMeanDensityInContextsOfManyBandwidths) {
+  const std::vector<double> values = draw(Distribution::normal, 3000, 173);
+  for (const auto& [weight, bound] : {std::pair{30.0, 0.05}, {100.0, 0.15}, {300.0, 0.3}}) {
+    EXPECT_LE(gradient_error(values, weight, 0, {}, DType::f32), bound) << weight;
+  }
+}
+
 }  // namespace
 }  // namespace qact::core::testing

@@ -54,6 +54,18 @@ TEST(Finite, HugeChannelsAreNotNan) {
   }
 }
 
+// Bins would be narrower than what float can tell apart.
+TEST(Finite, TinyChannelsKeepTheirDensities) {
+  for (const double scale : {1e-30, 1e-37, 1e-40, 1e-100, 1e-150}) {
+    for (const Shape& shape : {Shape{40, 2, 4}, Shape{30, 2, 20}}) {
+      SCOPED_TRACE(std::to_string(std::log10(scale)) + " " + std::to_string(shape.context_size()));
+      Tensor x = scaled(shape, Distribution::normal, scale, DType::f64);
+      expect_oracle(x);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // Where gradients themselves are all but beyond float32, they have fewer digits.
 TEST(Finite, UpToTheLargestFloat) {
   for (const Shape& shape : {Shape{40, 2, 4}, Shape{2, 2, 400}}) {

@@ -95,6 +95,14 @@ TEST(GaussSum, EqualsThePlainSum) {
   }
 }
 
+TEST(GaussSum, IgnoresWhatIsInfinitelyManyBandwidthsAway) {
+  GaussSum sum(0.5);
+  for (const double z : {-1.7e308, 0.0, 0.25, 1e308}) sum.add(z, 0.25);
+  sum.finish();
+  EXPECT_NEAR(sum.at(0), 0.5 * gauss({0, 0.25}, 0, 0.5), 1e-9);
+  EXPECT_EQ(sum.at(1e308), 0);
+}
+
 TEST(DensityGrid, IsNearThePlainSum) {
   for (const Simd simd : simd_levels()) {
     for (const int64_t n : {1, 2, 50}) {

@@ -53,6 +53,22 @@ TEST(Quantiles, AscendAndSurviveInfinities) {
   for (const double v : q) EXPECT_FALSE(std::isnan(v));
 }
 
+// Between equal values a quantile is that value, to the last bit, and so never above it.
+TEST(Quantiles, OfTiesAreTheTies) {
+  for (int64_t i = 0; i < 400; ++i) {
+    const double v = 2 + static_cast<double>(i) / 100;
+    std::vector<double> values;
+    for (const double tie : {-0.7, 0.01, v, 9.0}) values.insert(values.end(), 100, tie);
+    Tensor x({400, 1, 1}, DType::f64);
+    x.set(0, values);
+    const auto q = quantiles_of(x, {});
+    EXPECT_TRUE(std::is_sorted(q.begin(), q.end())) << v;
+    EXPECT_EQ(
+        std::count(q.begin(), q.end(), v),
+        std::count_if(q.begin(), q.end(), [&](double each) { return std::abs(each - v) < 1e-9; }));
+  }
+}
+
 // With p = 0.5, a zero that no value equals lies within 1 + 50.5 / n+ levels of 50.
 TEST(Grounding, KeepsZeroInTheMiddle) {
   for (const Distribution distribution : kDistributions) {

@@ -53,9 +53,8 @@ bool BinnedChannel<Real>::settle_light_bins(const TableKernels& tables, const Qu
 }
 
 template <class Real>
-void BinnedChannel<Real>::estimate_density(const TableKernels& tables, const Quantile& quantile,
-                                           double low, double high) {
-  density_.reset(low, high, quantile.bandwidth);
+void BinnedChannel<Real>::estimate_density(const TableKernels& tables, const Quantile& quantile) {
+  density_.reset(bins.plan.z_first, bins.plan.z_last(), quantile.bandwidth);
   const int32_t cells = DensityGrid::kCells * density_.nodes();
   cumulative_.along(tables, bins, density_.first_edge(), density_.spacing() / DensityGrid::kCells,
                     cells + 1);
@@ -74,23 +73,9 @@ void BinnedChannel<Real>::estimate_density(const TableKernels& tables, const Qua
 template <class Real>
 void BinnedChannel<Real>::density_by_bin(const TableKernels& tables, const Quantile& quantile) {
   const BinPlan<Real>& plan = bins.plan;
-  estimate_density(tables, quantile, plan.z_first, plan.z_last());
+  estimate_density(tables, quantile);
   bin_density_.resize(plan.bins);
   for (int32_t b = 0; b < plan.bins; ++b) bin_density_[b] = density_.at(plan.centre(b));
-}
-
-template <class Real>
-DensityRange BinnedChannel<Real>::density_range(double bandwidth) const {
-  const BinPlan<Real>& plan = bins.plan;
-  const double low = plan.z_first, high = plan.z_last();
-  if (DensityRange::fits(low, high, bandwidth)) return {low, high, false};
-  const ClippedCounts clipped(rule_, bins.negatives, bins.total() - bins.negatives);
-  const auto begin = bins.before.begin(), end = begin + plan.bins + 1;
-  const auto first = std::upper_bound(begin, end, clipped.low) - begin - 1;
-  const auto last = std::lower_bound(begin, end, bins.total() - clipped.high) - begin;
-  return DensityRange::clip(plan.z_first + static_cast<double>(first) * plan.z_width,
-                            plan.z_first + static_cast<double>(last) * plan.z_width, low, high,
-                            bandwidth);
 }
 
 template <class Real>
@@ -152,9 +137,8 @@ template <class Real>
 void BinnedChannel<Real>::fill_table(const TableKernels& tables, const Quantile& quantile,
                                      double weight, double bias, const CodeCounts& counts,
                                      CodeTable& table) {
-  const DensityRange range = density_range(quantile.bandwidth);
-  estimate_density(tables, quantile, range.low, range.high);
-  counts.fill(tables, density_, range, rule_, weight, bias, bins.total(), table);
+  estimate_density(tables, quantile);
+  counts.fill(tables, density_, weight, bias, bins.total(), table);
 }
 
 template <class Real>

@@ -8,7 +8,6 @@
 
 #include "qact/core/cpu/code_counts.h"
 #include "qact/core/cpu/density_grid.h"
-#include "qact/core/cpu/density_range.h"
 #include "qact/core/cpu/heavy_bins.h"
 #include "qact/core/cpu/histogram.h"
 #include "qact/core/levels.h"
@@ -70,9 +69,7 @@ class BinnedChannel {
   bool settle_light_bins(const TableKernels& tables, const Quantile& quantile);
   void count_codes(const TableKernels& tables, int32_t runs, double origin, double width,
                    CodeCounts& counts) const;
-  DensityRange density_range(double bandwidth) const;
-  void estimate_density(const TableKernels& tables, const Quantile& quantile, double low,
-                        double high);
+  void estimate_density(const TableKernels& tables, const Quantile& quantile);
 
   LevelRule rule_{Quantile{}, 0, 0};
   AlignedVector<int32_t> level_, start_;

@@ -14,14 +14,29 @@ void CodeCounts::clear(double farthest) {
   std::fill_n(xhat_, kCodes, 0.0);
 }
 
-void CodeCounts::fill(const TableKernels& tables, const DensityGrid& grid,
-                      const DensityRange& range, const LevelRule& rule, double weight, double bias,
-                      double n, CodeTable& table) const {
+void CodeCounts::fill(const TableKernels& tables, const DensityGrid& grid, double weight,
+                      double bias, double n, CodeTable& table) const {
+  set_inputs(tables, table);
+  tables.code_densities(table.input, grid.along(weight * table.input_unit, bias), table.density);
+  add_up(tables, n, table);
+}
+
+void CodeCounts::fill(const TableKernels& tables, const double* density_sum, double n,
+                      CodeTable& table) const {
+  set_inputs(tables, table);
+  for (int c = 0; c < kCodes; ++c) {
+    table.density[c] = static_cast<float>(n_[c] > 0 ? density_sum[c] / n_[c] : 0);
+  }
+  add_up(tables, n, table);
+}
+
+void CodeCounts::set_inputs(const TableKernels& tables, CodeTable& table) const {
   constexpr double kUnits = 32767;
   table.input_unit = farthest_ / kUnits;
   tables.code_inputs(n_, xhat_, table.input_unit, table.input);
-  tables.code_densities(table.input, range.nodes(grid, rule, weight * table.input_unit, bias),
-                        table.density);
+}
+
+void CodeCounts::add_up(const TableKernels& tables, double n, CodeTable& table) const {
   std::memcpy(table.level, level_, sizeof(level_));
   DensitySums sums;
   tables.density_sums(n_, table, sums);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "qact/core/codes.h"
-#include "qact/core/cpu/density_range.h"
+#include "qact/core/cpu/density_grid.h"
 #include "qact/core/cpu/kernels.h"
 
 namespace qact::core::cpu {
@@ -33,10 +33,16 @@ class CodeCounts {
 
   // All but the statistics of `table`, with the density of z = weight * xhat + bias; n values in
   // all.
-  void fill(const TableKernels& tables, const DensityGrid& grid, const DensityRange& range,
-            const LevelRule& rule, double weight, double bias, double n, CodeTable& table) const;
+  void fill(const TableKernels& tables, const DensityGrid& grid, double weight, double bias,
+            double n, CodeTable& table) const;
+  // The same, given the sums of the density over each code's values.
+  void fill(const TableKernels& tables, const double* density_sum, double n,
+            CodeTable& table) const;
 
  private:
+  void set_inputs(const TableKernels& tables, CodeTable& table) const;
+  void add_up(const TableKernels& tables, double n, CodeTable& table) const;
+
   double farthest_ = 0;
   int32_t n_[kCodes];  // a channel has at most 2^30 values
   double xhat_[kCodes];

@@ -76,12 +76,12 @@ LevelSums level_sums(const int32_t* n, const uint8_t* level) {
 
 void code_inputs(const int32_t* n, const double* sum, double unit, int16_t* input) {
   using V = Vec<float>;
-  const float inverse = unit > 0 ? (float)(1 / unit) : 0;
+  const double inverse = unit > 0 ? 1 / unit : 0;
   const V most = all<V>(32767.0f), least = all<V>(-32767.0f), one = all<V>(1.0f);
   for (int c = 0; c < kCodes; c += 16) {
     float sums[16];
-    for (int l = 0; l < 16; ++l) sums[l] = (float)sum[c + l];
-    const V mean = load<V>(sums) / maximum(load_as<float>(n + c), one) * inverse;
+    for (int l = 0; l < 16; ++l) sums[l] = (float)(sum[c + l] * inverse);
+    const V mean = load<V>(sums) / maximum(load_as<float>(n + c), one);
     // The middle of the outermost bin may lie beyond its values.
     const V kept = minimum(maximum(mean, least), most);
     store(input + c,
@@ -115,17 +115,11 @@ void code_densities(const int16_t* input, const DensityNodes& shared_nodes, floa
   const DensityNodes nodes = shared_nodes;
   const V last = all<V>(nodes.last);
   for (int c = 0; c < kCodes; c += 16) {
-    const V at = load_as<float>(input + c) * nodes.scale + nodes.offset;
-    const V t = minimum(maximum(at, V{}), last);
+    const V t = minimum(maximum(load_as<float>(input + c) * nodes.scale + nodes.offset, V{}), last);
     const auto node = truncate<float>(t);
     const V from = gather(nodes.density, node), to = gather(nodes.density + 1, node);
     const V share = QACT_MUTANT("density_interpolation") ? V{} : t - to_real<float>(node);
-    const V inside = from + (to - from) * share;
-    store(density + c, each<V>([&](int p) {
-            const auto or_above =
-                at.part[p] > nodes.clip_high ? nodes.above - V::Part{} : inside.part[p];
-            return at.part[p] < nodes.clip_low ? nodes.below - V::Part{} : or_above;
-          }));
+    store(density + c, from + (to - from) * share);
   }
 }
 

@@ -60,6 +60,13 @@ void DensityGrid::finish(const TableKernels& kernels) {
   density_[nodes_] = density_[nodes_ - 1];
 }
 
+DensityNodes DensityGrid::along(double scale, double offset) const {
+  return {
+      density(), static_cast<float>(scale * inverse_spacing_),
+      static_cast<float>(offset * inverse_spacing_ - first_) - QACT_MUTANT("density_node_shifted"),
+      static_cast<float>(nodes_ - 1)};
+}
+
 float DensityGrid::at_node(double position) const {
   const double t = std::clamp(position, 0.0, static_cast<double>(nodes_ - 1));
   const int node = static_cast<int>(t);

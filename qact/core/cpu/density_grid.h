@@ -19,6 +19,11 @@ class DensityGrid {
   using Taps = std::array<float, 2 * kReach + 1>;
   static const Taps& taps();
 
+  // Whether a grid from low to high is short enough: no binned context is longer.
+  static bool fits(double low, double high, double bandwidth) {
+    constexpr double kMostBandwidths = 1025;
+    return high - low <= kMostBandwidths * bandwidth;
+  }
   // Clears the grid for the density over [low, high]: its size is their distance in
   // bandwidths times kPerBandwidth. Weights further out than its margins are ignored.
   void reset(double low, double high, double bandwidth);
@@ -38,12 +43,8 @@ class DensityGrid {
   double spacing() const { return spacing_; }
   // At the nodes, and once more at the last.
   const float* density() const { return density_.data(); }
-
-  // At a value that no other is near to.
-  float lone(double weight) const {
-    constexpr double kInverseSqrt2Pi = 0.3989422804014327;
-    return static_cast<float>(weight * kInverseSqrt2Pi * inverse_spacing_ / kPerBandwidth);
-  }
+  // At z = scale * input + offset.
+  DensityNodes along(double scale, double offset) const;
 
   float at(double value) const { return at_node(value * inverse_spacing_ - first_); }
   // For any real position among the nodes; the ends' values beyond them.

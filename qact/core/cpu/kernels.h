@@ -235,11 +235,10 @@ struct CodeRuns {
 };
 
 // The density at a code's input, in units: node = input * scale + offset, kept within [0, last];
-// the nodes have one more. Beyond the clips it is `below` or `above`.
+// the nodes have one more.
 struct DensityNodes {
   const float* density;
   float scale, offset, last;
-  float clip_low, clip_high, below, above;
 };
 
 // Over a context: of the density f, k the level, in units of the input.

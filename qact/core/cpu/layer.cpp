@@ -1,5 +1,6 @@
 // The fused layer's forward pass on CPU: moments, histogram, one small solve per channel, and a
 // code byte per value, from which the output follows.
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,10 +11,12 @@
 #include "qact/core/context_ties.h"
 #include "qact/core/cpu/channel_norm.h"
 #include "qact/core/cpu/channels.h"
+#include "qact/core/cpu/long_density.h"
 #include "qact/core/cpu/scope.h"
 #include "qact/core/exact.h"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
+#include "qact/core/sort.h"
 
 namespace qact::core {
 namespace {
@@ -164,32 +167,38 @@ class Forward {
       bins_of(g).fill_table(tables_, quantile_, channel.norm.weight, channel.norm.bias,
                             channel.counts, table);
     } else if (channel.how == How::exact) {
-      const LevelRule rule(quantile_, channel.context.negatives,
-                           plan_.shape.context_size() - channel.context.negatives);
-      const DensityRange range = density_range(channel.context, rule);
-      grid_.reset(range.low, range.high, quantile_.bandwidth);
-      for (const Real z : channel.context.values) grid_.add(z, rule.weight(z >= 0));
-      grid_.add(-quantile_.bound, rule.weight(false));
-      grid_.add(quantile_.bound, rule.weight(true));
-      grid_.finish(tables_);
-      channel.counts.fill(tables_, grid_, range, rule, channel.norm.weight, channel.norm.bias,
-                          static_cast<double>(plan_.shape.context_size()), table);
+      fill_exact_table(channel, table);
     }
   }
 
-  DensityRange density_range(const SortedContext<Real>& context, const LevelRule& rule) {
-    const std::vector<Real>& z = context.values;
+  void fill_exact_table(Channel& channel, CodeTable& table) {
+    const std::vector<Real>& z = channel.context.values;
+    const auto n = static_cast<double>(z.size());
+    const LevelRule rule(quantile_, channel.context.negatives,
+                         static_cast<int64_t>(z.size()) - channel.context.negatives);
     const auto [low, high] = std::minmax_element(z.begin(), z.end());
-    if (DensityRange::fits(*low, *high, quantile_.bandwidth)) return {*low, *high, false};
+    if (!DensityGrid::fits(*low, *high, quantile_.bandwidth)) {
+      return channel.counts.fill(tables_, sum_densities(channel, rule).data(), n, table);
+    }
+    grid_.reset(*low, *high, quantile_.bandwidth);
+    for (const Real value : z) grid_.add(value, rule.weight(value >= 0));
+    grid_.add(-quantile_.bound, rule.weight(false));
+    grid_.add(quantile_.bound, rule.weight(true));
+    grid_.finish(tables_);
+    channel.counts.fill(tables_, grid_, channel.norm.weight, channel.norm.bias, n, table);
+  }
+
+  // By code.
+  std::array<double, kCodes> sum_densities(const Channel& channel, const LevelRule& rule) {
+    const std::vector<Real>& z = channel.context.values;
+    LongDensity density(quantile_, rule);
     z_ = z;
-    const auto inner = [&](int64_t rank) -> double {
-      std::nth_element(z_.begin(), z_.begin() + rank, z_.end());
-      return z_[rank];
-    };
-    const int64_t n = static_cast<int64_t>(z.size());
-    const ClippedCounts clipped(rule, context.negatives, n - context.negatives);
-    return DensityRange::clip(inner(clipped.low), inner(n - 1 - clipped.high), *low, *high,
-                              quantile_.bandwidth);
+    sort_values(z_.data(), static_cast<int64_t>(z_.size()), scratch_);
+    for (const Real value : z_) density.add(value);
+    density.finish();
+    std::array<double, kCodes> sums = {};
+    for (size_t i = 0; i < z.size(); ++i) sums[channel.code[i]] += density.at(z[i]);
+    return sums;
   }
 
   // The outer norm from the sums of levels, and all that is kept per channel.
