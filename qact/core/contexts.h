@@ -42,6 +42,20 @@ struct KeptContexts {
   Int tables = 0;         // of kCodeTableWords
 };
 
+// Beside x, what is kept is never more than a byte a value: else it is x alone.
+template <class Int>
+KeptContexts<Int> no_more_than_bytes(const KeptContexts<Int>& kept, const Int& batch,
+                                     const Int& channels, const Int& spatial) {
+  constexpr int64_t kTable = sizeof(CodeTable);
+  const Int values = batch * spatial;
+  if (!kept.x || kept.code_channels * values + kept.tables * kTable <= channels * values) {
+    return kept;
+  }
+  KeptContexts<Int> out;
+  out.x = true;
+  return out;
+}
+
 template <class Int>
 KeptContexts<Int> kept_contexts(const Scope& scope, const Int& batch, const Int& channels,
                                 const Int& spatial, int64_t value_bytes) {
@@ -58,12 +72,7 @@ KeptContexts<Int> kept_contexts(const Scope& scope, const Int& batch, const Int&
   add(Int(scope.image_channels), Int(1), out.images);
   const bool groups = scope.images > 0 && batch > scope.images;
   add(channels - scope.image_channels, groups ? Int(scope.images) : batch, out.others);
-  if (out.x &&
-      out.code_channels * batch * spatial + out.tables * kBytes > channels * batch * spatial) {
-    out = {};
-    out.x = true;
-  }
-  return out;
+  return no_more_than_bytes(out, batch, channels, spatial);
 }
 
 // The same of a device that keeps contexts of the whole batch alone.
@@ -77,13 +86,7 @@ KeptContexts<Int> kept_batch_contexts(const Scope& scope, const Int& batch, cons
     out = kept_contexts<Int>({}, batch, rows, spatial, value_bytes);
   }
   out.x |= groups || scope.image_channels > 0;
-  constexpr int64_t kBytes = sizeof(CodeTable);
-  if (out.x &&
-      out.code_channels * batch * spatial + out.tables * kBytes > channels * batch * spatial) {
-    out = {};
-    out.x = true;
-  }
-  return out;
+  return no_more_than_bytes(out, batch, channels, spatial);
 }
 
 inline KeptContexts<int64_t> kept_contexts(const Scope& scope, const Shape& shape, DType dtype) {

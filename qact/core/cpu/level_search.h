@@ -3,8 +3,8 @@
 // A bin heavier than half a level does not tell its values' levels. So its range of t is cut into
 // intervals, whose counts over all ranks bound the levels of their values. Intervals whose bounds
 // agree are done, the others are cut again, down to a single number if need be: its values tie.
-// There are never more open intervals than levels and one more, and four (float) or eight (double)
-// rounds end every search. Where a running context wants to know of ties, intervals that may hold
+// Four (float) or eight (double) rounds end every search, and there are never more open intervals
+// than levels and one more; but where a running context wants to know of ties, those that may hold
 // one are cut, too.
 #pragma once
 

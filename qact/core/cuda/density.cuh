@@ -15,9 +15,8 @@ namespace qact::core::cuda {
 
 inline constexpr int kPerBandwidth = 4;
 inline constexpr int kReach = 4 * kPerBandwidth;  // nodes; exp(-8) of the peak
-inline constexpr int kMostGridNodes = 4000;
-inline constexpr int kMostNodes = kMostGridNodes;  // of the density by value
-inline constexpr int kGridRoom = kMostGridNodes + 2 * kReach + 16;
+inline constexpr int kMostNodes = 4000;
+inline constexpr int kGridRoom = kMostNodes + 2 * kReach + 16;
 
 // The kernel on the grid. The deposit on two neighbours and the interpolation between two
 // widen it by a sixth of spacing^2 each, which is taken off its own width.
@@ -51,10 +50,11 @@ struct EvenCounts {
   bool clipped = false;  // some values lie beyond the bins
 };
 
-// Where the table lies; beyond it a value has the density that its own kernel gives it.
+// Where the table lies. Where values lie beyond an end, they have the density that their own kernel
+// gives them.
 struct DensityRange {
   double low, high;
-  bool clipped;
+  bool cut_low, cut_high;
 };
 
 // The nodes of a grid of a quarter bandwidth over a range.
@@ -83,11 +83,11 @@ struct DensitySpace {
 
 template <class Count>
 __device__ inline DensityRange density_range(const EvenCounts<Count>& counts, const LevelRule& rule,
-                                             double bandwidth, int most_nodes) {
+                                             double bandwidth) {
   constexpr double kShare = 1.0 / 256, kFalloff = 4, kMargin = 8;
   const double low = counts.first, high = counts.first + counts.bins * counts.width;
-  if ((high - low) / bandwidth * kPerBandwidth + kMargin <= most_nodes) {
-    return {low, high, counts.clipped};
+  if ((high - low) / bandwidth * kPerBandwidth + kMargin <= kMostNodes) {
+    return {low, high, counts.clipped, counts.clipped};
   }
   const uint32_t negatives = counts.before[counts.split], total = counts.before[counts.bins];
   // The weight below a bin's lower edge, and above its upper edge.
@@ -100,14 +100,15 @@ __device__ inline DensityRange density_range(const EvenCounts<Count>& counts, co
   while (first + 1 < counts.bins && below(first + 1) <= kShare) ++first;
   while (last - 1 > first && all - below(last - 1) <= kShare) --last;
   DensityRange out{fmax(low, low + first * counts.width - kFalloff * bandwidth),
-                   fmin(high, low + last * counts.width + kFalloff * bandwidth), false};
-  const double most = (kMostGridNodes - kMargin) * bandwidth / kPerBandwidth;
+                   fmin(high, low + last * counts.width + kFalloff * bandwidth), false, false};
+  const double most = (kMostNodes - kMargin) * bandwidth / kPerBandwidth;
   const double excess = out.high - out.low - most;
   if (excess > 0) {
     out.low += 0.5 * excess;
     out.high = out.low + most;
   }
-  out.clipped = counts.clipped || out.low > low || out.high < high;
+  out.cut_low = counts.clipped || out.low > low;
+  out.cut_high = counts.clipped || out.high < high;
   return out;
 }
 
@@ -147,11 +148,11 @@ __device__ inline float lone_density(double weight, double bandwidth) {
 template <class Team, class Count, class Space>
 __device__ inline void place_mass(const Team& team, const EvenCounts<Count>& counts,
                                   int64_t negatives, int64_t values, const Quantile& quantile,
-                                  int most, Space& space) {
+                                  Space& space) {
   if (team.thread == 0) {
     const LevelRule rule(quantile, negatives, values - negatives);
     for (int side = 0; side < 2; ++side) space.weight[side] = rule.weight(side);
-    space.range = density_range(counts, rule, quantile.bandwidth, most);
+    space.range = density_range(counts, rule, quantile.bandwidth);
     space.grid = DensityGrid(space.range, quantile.bandwidth);
     space.origin = -counts.first / counts.width;
     space.reach = space.grid.spacing / counts.width;
@@ -183,12 +184,12 @@ __device__ inline float density_of_node(const Space& space, int node) {
   return sum / static_cast<float>(space.grid.spacing);
 }
 
-// Where the range was cut, a value beyond it has the density that its own kernel gives it.
 template <class Space>
 __device__ inline float density_at(const Space& space, double bandwidth, double z) {
   const DensityRange& range = space.range;
-  if (range.clipped && (z < range.low || z > range.high) && !QACT_MUTANT("cuda_density_tail")) {
-    return lone_density(space.weight[(z < range.low ? range.low : range.high) >= 0], bandwidth);
+  const bool beyond = (range.cut_low && z < range.low) || (range.cut_high && z > range.high);
+  if (beyond && !QACT_MUTANT("cuda_density_tail")) {
+    return lone_density(space.weight[z >= 0], bandwidth);
   }
   const DensityGrid& grid = space.grid;
   const double last = grid.nodes - 1, at = fmin(fmax(z / grid.spacing - grid.first, 0.0), last);
@@ -206,7 +207,7 @@ __device__ inline void pack_density(const Team& team, Space& space, double bandw
   const DensityGrid& grid = space.grid;
   const int last = grid.nodes - 1;
   const auto at = [&](int node) {
-    if (space.range.clipped && (node == 0 || node == last)) {
+    if ((node == 0 && space.range.cut_low) || (node == last && space.range.cut_high)) {
       const double end = node == 0 ? space.range.low : space.range.high;
       return lone_density(space.weight[end >= 0], bandwidth);
     }

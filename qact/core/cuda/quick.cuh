@@ -179,8 +179,7 @@ __device__ inline void finish_quickly(const Team& team, const SolveCall& call,
   if (call.table) {
     const EvenCounts<Count> counts{space.before,    space.moment,      plan.bins.bins,
                                    plan.bins.split, plan.bins.z_first, plan.bins.z_width};
-    place_mass(team, counts, space.totals.negatives, plan.values, call.quantile, kMostGridNodes,
-               space.density);
+    place_mass(team, counts, space.totals.negatives, plan.values, call.quantile, space.density);
     const auto density = [&](double z) {
       return density_at(space.density, call.quantile.bandwidth, z);
     };

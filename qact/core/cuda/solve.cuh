@@ -58,7 +58,6 @@ struct SolveSpace {
   ChannelPlan plan;
 };
 
-// The running context's counts: from the bins, or value by value.
 // The ties of a channel with bins: those that refine() found, or all that a single bin holds.
 template <class Refine>
 __device__ inline void place_ties(const ChannelPlan& plan, Refine& space) {
@@ -86,6 +85,7 @@ struct NormKeys {
   __device__ uint32_t operator[](uint32_t i) const { return context_key(z(i)); }
 };
 
+// The running context's counts: from the bins, or value by value.
 template <class Team, class Space, class T>
 __device__ inline void write_context(const Team& team, Space& space, const Values<T>& values,
                                      int64_t* row) {
@@ -235,7 +235,7 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
       __syncthreads();
       sum_moments(team, counts.bins, space);
       auto& density = space.table.density;
-      place_mass(team, counts, negatives, plan.values, quantile, kMostGridNodes, density);
+      place_mass(team, counts, negatives, plan.values, quantile, density);
       if (call.table) {
         fill_table(
             team, space.codes, space.grid,

@@ -45,7 +45,7 @@ struct TieList {
   }
 };
 
-// Where all bins tell their levels, none is as heavy as a tie.
+// Where all bins tell their levels, ties are not looked for. With few levels a bin may hold one.
 struct NoTies {
   __device__ uint32_t before(int) const { return 0; }
   __device__ uint32_t in(int) const { return 0; }

@@ -75,7 +75,7 @@ __device__ inline T& world_at(const WorldTensor<T>& tensor, uint32_t channel, ui
                      place * tensor.place_stride];
 }
 
-// run.operator()<columns>() and the extent of all channels.
+// run.operator()<columns>().
 template <class Run>
 void with_columns(bool columns, const Run& run) {
   columns ? run.template operator()<true>() : run.template operator()<false>();
