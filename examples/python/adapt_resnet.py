@@ -199,6 +199,8 @@ def main() -> None:
                         help="which part of the shift")
     parser.add_argument("--held-out", action="store_true",
                         help="test on the last of the training digits, which are not trained on")
+    parser.add_argument("--no-dither", action="store_true",
+                        help="leave pixels of the background tied")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("adapt.png"))
     options = parser.parse_args()
     torch.manual_seed(0)
@@ -210,6 +212,8 @@ def main() -> None:
         images, labels = images[:-count], labels[:-count]
     relu = ResNet()
     quantile = qact.convert(relu, images[:2], sites="split")
+    if not options.no_dither:
+        relu, quantile = (nn.Sequential(qact.Dither(), model) for model in (relu, quantile))
     print("quantile activations:", [name for name, module in quantile.named_modules()
                                     if isinstance(module, qact.QuantileActivation)])
     for model in (relu, quantile):

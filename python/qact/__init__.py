@@ -13,6 +13,7 @@ from ._freeze import FrozenQuantileActivation, freeze
 from ._sites import Site
 from .classifier import QuantileClassifier
 from .context_mode import reset_running_stats, set_context_mode, update_contexts
+from .dither import Dither
 from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
                       QuantileActivation3d)
 from .sync import SyncQuantileActivation, convert_sync_quantile_activation, sync_contexts
@@ -20,7 +21,8 @@ from .sync import SyncQuantileActivation, convert_sync_quantile_activation, sync
 __version__ = _metadata.version("qact")
 
 __all__ = [
-    "FrozenQuantileActivation", "QuantileActivation", "QuantileActivation1d", "QuantileActivation2d", "QuantileActivation3d",
+    "Dither", "FrozenQuantileActivation", "QuantileActivation", "QuantileActivation1d",
+    "QuantileActivation2d", "QuantileActivation3d",
     "QuantileClassifier", "Site", "SyncQuantileActivation", "convert",
     "convert_sync_quantile_activation", "freeze", "functional", "losses", "reset_running_stats",
     "set_context_mode", "sync_contexts", "timm", "update_contexts",

@@ -113,6 +113,19 @@ TEST(Augment, DithersAnImageAlikeForTheSameDraw) {
   EXPECT_NE(dithered(inference_dither()), dithered(base::Random(0, base::Stream::dither, 0)));
 }
 
+// The same numbers stand in tests/package/test_dither.py.
+TEST(Augment, DithersAlikeInThePackage) {
+  const image::Size size{1, 5, 2};
+  const std::vector<float> table = normalisation_table({}, 2);
+  std::vector<float> image(10);
+  add_dither(size, table, inference_dither(), image.data());
+  std::vector<int> found;
+  for (const float v : image)
+    found.push_back(static_cast<int>(std::lround((v * 255 + 0.5) * 65536 - 0.5)));
+  EXPECT_EQ(found,
+            (std::vector<int>{16161, 48801, 50879, 5334, 51945, 1186, 56988, 24541, 9672, 31629}));
+}
+
 TEST(Augment, NeedsDitherWhereAQuarterOfAllValuesTie) {
   const auto with_zeros = [](int zeros) {
     Buffer pixels(16);
