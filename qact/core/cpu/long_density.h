@@ -6,6 +6,7 @@
 
 #include "qact/core/density.h"
 #include "qact/core/levels.h"
+#include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
 namespace qact::core::cpu {
@@ -18,7 +19,7 @@ class LongDensity {
   // Values come in ascending order.
   void add(double z) {
     add_bounds(z);
-    sum_.add(z, rule_.weight(z >= 0));
+    sum_.add(z, rule_.weight(z >= 0 || QACT_MUTANT("long_density_side")));
   }
   void finish() {
     add_bounds(std::numeric_limits<double>::infinity());
