@@ -1,34 +1,48 @@
 """The quantiles of a running context, computed once until it changes."""
 
-from typing import Any, Optional
+import ctypes
+from typing import Any, NamedTuple, Optional
 
+import torch
 from torch import Tensor
 
 from ._library import ops
 
 
+class _Kept(NamedTuple):
+    key: tuple
+    view: Any  # a ctypes array of as many bytes as the context has
+    content: bytearray
+    quantiles: Tensor
+
+
 class RunningQuantiles:
-    """Whether the context has changed is known by torch's version counter, which every operator
-    that writes in place moves on. A write through ``.data`` or a pointer does not."""
+    """Whether the context has changed is known by its bytes. torch's version counter does not tell:
+    collectives, other processes, ``.data`` and pointers write without it."""
 
     def __init__(self) -> None:
-        self._key: Optional[tuple] = None
-        self._held: Any = None  # the context, so that no other can have its address
-        self._quantiles: Optional[Tensor] = None
+        self._kept: Optional[_Kept] = None
 
     def get(self, context: Tensor, first: int, levels: int, bound: float,
             positive_share: float) -> Tensor:
         """Of the channels from the first one on."""
-        if context.device.type != "cpu" or context.is_inference():
+        if (type(context) is not Tensor or context.device.type != "cpu"
+                or not context.is_contiguous()):
             return ops.context_quantiles(context[first:], levels, bound, positive_share)
-        key = (context.data_ptr(), context._version, first, levels, bound, positive_share)
-        if key != self._key:
-            self._quantiles = ops.context_quantiles(context[first:], levels, bound,
-                                                    positive_share)
-            self._held = context
-            self._key = key
-        assert self._quantiles is not None
-        return self._quantiles
+        key = (context.shape, context.dtype, first, levels, bound, positive_share)
+        kept = self._kept
+        # Two bytes-like objects are compared by memcmp, 1.5 us for 64 channels. torch.equal takes
+        # four times as long, which a small layer would feel.
+        if (kept is not None and key == kept.key
+                and kept.content == kept.view.from_address(context.data_ptr())):
+            return kept.quantiles
+        view = ctypes.c_char * context.nbytes
+        content = bytearray(view.from_address(context.data_ptr()))
+        with torch.inference_mode(False):  # they may be saved for a backward pass later
+            quantiles = ops.context_quantiles(context[first:], levels, bound, positive_share)
+        if type(quantiles) is Tensor:  # and no fake one of a mode that looks on
+            self._kept = _Kept(key, view, content, quantiles)
+        return quantiles
 
     # What is cached is no state: copies and pickles begin anew.
     def __deepcopy__(self, memo: dict) -> "RunningQuantiles":

@@ -1,11 +1,13 @@
 """The module and what is set in all of them."""
 
 import copy
+import ctypes
 import pickle
 
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import qact
 
@@ -159,6 +161,55 @@ def test_a_changed_context_is_noticed():
         assert torch.equal(layer(x), other.eval()(x)) and not torch.equal(layer(x), before)
         layer.running_mean_in.data += 1  # no version counter tells of it
         assert not torch.equal(layer(x), other(x))
+
+
+def fresh(layer, x):
+    """What a copy says, which remembers nothing of its original's calls."""
+    return copy.deepcopy(layer)(x)
+
+
+@pytest.mark.parametrize("options", [{}, {"image_share": 0.5}, {"momentum": None},
+                                     {"norm_in": False, "norm_out": False},
+                                     {"scope": "group", "group_images": 4}])
+def test_training_between_evaluations_is_noticed(options):
+    layer, x = trained(**options).eval(), torch.randn(10, 6, 4, 4)
+    with torch.no_grad():
+        before = layer(x)
+        for _ in range(20):
+            layer.train()((torch.randn(30, 6, 4, 4) * 2).exp())
+        layer.eval()
+        assert torch.equal(layer(x), fresh(layer, x)) and not torch.equal(layer(x), before)
+    assert torch.equal(layer(x), fresh(layer, x))
+
+
+def test_a_context_that_is_written_behind_torchs_back_is_noticed():
+    """As collectives and other processes do, without a version counter."""
+    layer, x = trained().eval(), torch.randn(10, 6, 4, 4)
+    with torch.no_grad():
+        before = layer(x)
+        other = torch.randint(0, 1 << 20, layer.context.shape)
+        ctypes.memmove(layer.context.data_ptr(), other.data_ptr(), other.nbytes)
+        assert torch.equal(layer(x), fresh(layer, x)) and not torch.equal(layer(x), before)
+        layer.context.data[5, 255] += 1 << 30
+        assert torch.equal(layer(x), fresh(layer, x))
+        layer.levels = 7
+        assert torch.equal(layer(x), fresh(layer, x))
+
+
+def test_fake_quantiles_are_not_kept():
+    layer, x = trained().eval(), torch.randn(10, 6, 4, 4)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        layer(x)
+    assert torch.equal(layer(x), fresh(layer, x))
+
+
+def test_gradients_after_inference_mode():
+    layer, x = trained().eval(), torch.randn(10, 6, 4, 4, requires_grad=True)
+    with torch.inference_mode():
+        expected = layer(x)
+    y = layer(x)
+    y.sum().backward()
+    assert torch.equal(y, expected) and x.grad.abs().sum() > 0
 
 
 def test_copies_pickles_and_types():

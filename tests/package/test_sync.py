@@ -1,5 +1,6 @@
 """Contexts over several processes, connected by Gloo: as one process, as C++, under DDP and FSDP."""
 
+import copy
 import sys
 
 import pytest
@@ -80,6 +81,26 @@ def refusals():
     return messages
 
 
+def of_other_ranks(rank):
+    """A tracked layer and a fresh copy of it, whose buffers are another rank's in the meantime."""
+    torch.manual_seed(rank)
+    model, x = nn.Sequential(nn.Linear(3, 4), qact.QuantileActivation(4)), torch.randn(8, 3)
+    parallel, pairs = DistributedDataParallel(model), []
+    for _ in range(3):
+        model((torch.randn(64, 3) * (rank + 1)).exp())
+    model.eval()
+    with torch.no_grad():
+        model(x)
+        pairs.append((parallel.eval()(x), copy.deepcopy(model)(x)))  # which broadcasts buffers
+        parallel.train()(torch.randn(64, 3) * (rank + 1))
+        parallel.eval()
+        model(x)
+        for buffer in model.buffers():
+            dist.broadcast(buffer, 0)
+        pairs.append((model(x), copy.deepcopy(model)(x)))
+    return pairs
+
+
 def on_each_rank(rank, ranks):
     out = {"steps": {}}
     for n, split in SPLITS.items():
@@ -98,6 +119,7 @@ def on_each_rank(rank, ranks):
                    for name, value in train_step(model, own, ranks).state_dict().items()}
     out["contexts"] = mixed_contexts(rank)
     out["refusals"] = refusals()
+    out["of other ranks"] = of_other_ranks(rank)
     return out
 
 
@@ -155,6 +177,11 @@ def test_contexts_of_ranks_are_mixed(found):
         expected = torch.stack([b[2].double() for b in before]).mean(0) + means.var(0, correction=0)
         assert torch.allclose(mean.double(), means.mean(0), rtol=1e-5)
         assert torch.allclose(var.double(), expected, rtol=1e-5)
+
+
+def test_buffers_of_another_rank_are_noticed(found):
+    for rank in found:
+        assert all(torch.equal(a, b) for a, b in rank["of other ranks"])
 
 
 def test_wrong_use_is_an_error_on_every_rank(found):
