@@ -24,7 +24,8 @@ class QuantileClassifier(nn.Module):
             ranks; logits >= 0 share a weight of 1 - 1/K, so that a logit of 0 is ranked 1/K.
             ``loss``: in the loss; the class counts 1 - 1/K, the rest 1/K.
 
-    Returns ``(B, K)`` probabilities, half a level off 0 and 1; rows need not sum to 1.
+    Returns ``(B, K)`` probabilities, half a level off 0 and 1; rows need not sum to 1. In 16 bits
+    that half is lost, so that they are float32 there, under autocast, too.
 
     >>> import torch, qact
     >>> classifier = qact.QuantileClassifier(16, 10)
@@ -55,8 +56,12 @@ class QuantileClassifier(nn.Module):
             bandwidth=bandwidth, norm_in=False, norm_out=False, momentum=momentum,
             context_mode=context_mode, prior=prior, device=device, dtype=dtype)
 
+    def _logits(self, x: Tensor) -> Tensor:
+        z = self.linear(x)
+        return z.float() if z.dtype.itemsize < 4 else z
+
     def forward(self, x: Tensor) -> Tensor:
-        u = self.activation(self.linear(x))
+        u = self.activation(self._logits(x))
         half = 0.5 / self.activation.levels
         # The clamp moves the value, not the gradient: a confident mistake must still be felt.
         return u + (u.detach().clamp(half, 1 - half) - u.detach())
@@ -64,7 +69,7 @@ class QuantileClassifier(nn.Module):
     @torch.no_grad()
     def predict(self, x: Tensor) -> Tensor:
         """The class of the highest rank, ``(B)``. Levels that tie are told apart by the rank."""
-        return self.activation.rank(self.linear(x)).argmax(1)
+        return self.activation.rank(self._logits(x)).argmax(1)
 
     def loss(self, probabilities: Tensor, labels: Tensor) -> Tensor:
         """Binary cross-entropy of forward's output against int64 labels ``(B)``."""

@@ -330,6 +330,25 @@ def test_classifier_learns_and_predicts():
         assert (model.eval().predict(x) == labels).float().mean() > 0.85, prior
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_classifier_of_many_classes_in_16_bits(dtype, autocast):
+    """Half of one of 1,000 levels is lost in them, and the loss at a probability of 1 explodes."""
+    model, x, labels = qact.QuantileClassifier(16, 100), torch.randn(500, 16), torch.arange(500) % 100
+    expected = model(x)
+    model.loss(expected, labels).backward()
+    steepest = model.linear.weight.grad.norm()
+    model.zero_grad()
+    if not autocast:
+        model, x = model.to(dtype), x.to(dtype)
+    with torch.autocast("cpu", dtype, enabled=autocast):
+        p = model(x)
+    model.loss(p, labels).backward()
+    assert p.dtype == torch.float32 and p.min() > 0 and p.max() < 1
+    assert model.linear.weight.grad.norm() < 2 * steepest
+    assert model.predict(x).shape == (500,)
+
+
 def test_a_small_network_learns_and_adapts():
     """Two classes of noise patterns; then the same through an increasing map."""
     pattern = torch.randn(2, 1, 8, 8)
