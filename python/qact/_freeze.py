@@ -12,13 +12,28 @@ from .functional import context_quantiles
 from .modules import QuantileActivation
 
 
+class _WithoutGradient(torch.autograd.Function):
+    """y as it is, made of x by operators that have no gradient: asking for it is an error instead
+    of 0."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        raise RuntimeError("[freeze] expected no gradient to be asked of a model that was frozen "
+                           "with portable=True, got one: portable=False has gradients")
+
+
 class FrozenQuantileActivation(nn.Module):
     r"""A QuantileActivation in the mode ``tracked`` whose context, statistics and parameters are
     constants: per channel a scale and a shift, the quantiles, and the output of every level.
 
     With ``portable`` it is made of torch's own operators alone, a binary search in
-    :math:`\log_2 \text{levels}` steps, for ONNX and for places without this package. Shapes as
-    QuantileActivation.
+    :math:`\log_2 \text{levels}` steps, for ONNX and for places without this package. Those have no
+    gradient: asking for the input's is an error, and in a compiled or exported program it is 0.
+    Shapes as QuantileActivation.
     """
 
     thresholds: Tensor
@@ -40,7 +55,7 @@ class FrozenQuantileActivation(nn.Module):
             raise ValueError("[freeze] expected layers without channels that are ranked in their "
                              f"image for portable=True, got {self.first} of them")
         self.portable, self.levels, self.bandwidth = portable, layer.levels, layer.bandwidth
-        self.num_features = layer.num_features
+        self.num_features, self.norm_out = layer.num_features, layer.norm_out
         self.register_buffer("thresholds", None)
         for name in ("scale", "shift", "out_scale", "out_shift"):
             self.register_buffer(name, None)
@@ -109,20 +124,50 @@ class FrozenQuantileActivation(nn.Module):
         return _autograd.apply(x, self.thresholds, self.scale, self.shift, self.out_scale,
                                self.out_shift, self.bandwidth, True)
 
+    def rank(self, x: Tensor) -> Tensor:
+        """As QuantileActivation.rank."""
+        if self.norm_out:
+            raise ValueError(f"[{type(self).__name__}] expected norm_out=False for rank()")
+        if not self.portable:
+            return _autograd.apply(x, self.thresholds, self.scale, self.shift, None, None,
+                                   self.bandwidth, False)
+        z, level, row = self._levels(x)
+        below = self.thresholds[row + (level - 1).clamp_min(0)].double()
+        above = self.thresholds[row + level.clamp_max(self.levels - 1)].double()
+        past = z - below
+        share = torch.where(level == 0, 1 / (1 + (above - z)), past / (above - below))
+        outside = torch.where(past.isinf(), 1, past / (1 + past))
+        share = torch.where(level == self.levels, outside, share)
+        u = (level + share) / (self.levels + 1)
+        return self._portable_output(x, torch.where(z.isnan(), z, u))
+
     def _search(self, x: Tensor) -> Tensor:
-        shape = [1, -1] + [1] * (x.dim() - 2)
-        z = x.to(self.thresholds.dtype)
+        z, level, _ = self._levels(x)
+        channel = self.channel.view(self._per_channel(x))
+        y = self.outputs[channel * (self.levels + 1) + level]
+        return self._portable_output(x, torch.where(torch.isnan(z), z, y))
+
+    def _per_channel(self, x: Tensor) -> list[int]:
+        return [1, -1] + [1] * (x.dim() - 2)
+
+    def _levels(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """z, its level, and where its channel's thresholds begin."""
+        shape = self._per_channel(x)
+        z = x.detach().to(self.thresholds.dtype)
         if self.scale is not None:
             z = z * self.scale.view(shape) + given(self.shift).view(shape)
-        size = 2 * self.steps[0]
-        channel = self.channel.view(shape)
+        row = self.channel.view(shape) * (2 * self.steps[0])
         level = torch.zeros_like(z, dtype=torch.int64)
         for step in self.steps:
-            reached = z >= self.thresholds[channel * size + level + (step - 1)]
+            reached = z >= self.thresholds[row + level + (step - 1)]
             level = level + step * reached.to(torch.int64)
-        level = level.clamp_max(self.levels)  # an infinity is beyond the padding, too
-        y = self.outputs[channel * (self.levels + 1) + level]
-        return torch.where(torch.isnan(z), z, y).to(x.dtype)
+        return z, level.clamp_max(self.levels), row  # an infinity is beyond the padding, too
+
+    def _portable_output(self, x: Tensor, y: Tensor) -> Tensor:
+        y = y.to(x.dtype)
+        if torch.is_grad_enabled() and x.requires_grad and _autograd.plain():
+            return _WithoutGradient.apply(x, y)
+        return y
 
 
 def freeze(model: nn.Module, portable: bool = False) -> nn.Module:
@@ -130,7 +175,8 @@ def freeze(model: nn.Module, portable: bool = False) -> nn.Module:
     constant: fast, and exportable.
 
     Args:
-        portable: torch's own operators alone, for ONNX and for places without this package.
+        portable: torch's own operators alone, for ONNX and for places without this package. There
+            are no gradients through them.
 
     >>> import torch, qact
     >>> model = torch.nn.Sequential(qact.QuantileActivation(4))
@@ -142,9 +188,13 @@ def freeze(model: nn.Module, portable: bool = False) -> nn.Module:
     if isinstance(model, QuantileActivation):
         return FrozenQuantileActivation(model, portable).eval()
     frozen = copy.deepcopy(model).eval()
-    found = [(name, m) for name, m in frozen.named_modules() if isinstance(m, QuantileActivation)]
+    found = [(name, m) for name, m in frozen.named_modules(remove_duplicate=False)
+             if isinstance(m, QuantileActivation)]
     if not found:
         raise ValueError("[freeze] expected a model with a QuantileActivation, got none")
+    made: dict[nn.Module, nn.Module] = {}  # a layer may have several names
     for name, layer in found:
-        frozen.set_submodule(name, FrozenQuantileActivation(layer, portable).eval())
+        if layer not in made:
+            made[layer] = FrozenQuantileActivation(layer, portable).eval()
+        frozen.set_submodule(name, made[layer])
     return frozen

@@ -1,4 +1,4 @@
-"""convert, freeze and checkpoints of BatchNorm."""
+"""convert and checkpoints of BatchNorm."""
 
 import copy
 
@@ -180,41 +180,6 @@ def test_training_and_type_are_kept():
     assert converted(torch.randn(X, dtype=torch.float64)).dtype == torch.float64
 
 
-@pytest.mark.parametrize("options", [{}, {"image_share": 0.5}, {"scope": "image"},
-                                     {"norm_out": False}, {"norm_in": False, "norm_out": False},
-                                     {"levels": 9}, {"affine": False}])
-@pytest.mark.parametrize("portable", [False, True])
-def test_frozen_equals_tracked(options, portable):
-    layer = qact.QuantileActivation(6, **options)
-    for _ in range(3):
-        layer(torch.randn(30, 6, 4, 4) * 2 + 1)
-    if portable and layer._image_channels:
-        with pytest.raises(ValueError, match="ranked in their image"):
-            qact.freeze(layer, portable=True)
-        return
-    x = torch.randn(10, 6, 4, 4) * 3
-    if not layer._image_channels:
-        x[0, 0, 0, 0], x[0, 1, 0, 0], x[0, 1, 0, 1] = torch.nan, torch.inf, -torch.inf
-    frozen = qact.freeze(layer, portable)
-    expected = layer.eval()(x).detach()
-    assert torch.equal(frozen(x).nan_to_num(7), expected.nan_to_num(7))
-    assert frozen(x[:0] if not layer._image_channels else x[:1]).shape[1:] == x.shape[1:]
-
-
-@pytest.mark.parametrize("options", [{}, {"image_share": 0.5}])
-def test_a_frozen_model_takes_another_type(options):
-    model = nn.Sequential(nn.Conv2d(3, 6, 3), qact.QuantileActivation(6, **options))
-    x = torch.randn(20, 3, 8, 8)
-    model(x)
-    frozen = qact.freeze(model)
-    expected = frozen(x).detach()
-    assert torch.equal(copy.deepcopy(frozen).to("cpu")(x), expected)
-    for dtype in (torch.float64, torch.bfloat16, torch.float16):
-        y = copy.deepcopy(frozen).to(dtype)(x.to(dtype))
-        assert y.dtype == dtype
-        assert (y.float() - expected).abs().mean() < 0.05
-
-
 def test_a_frozen_model_exports_without_our_operators():
     model = qact.convert(ResNet(), torch.randn(X), sites="early")
     fit(model)
@@ -226,10 +191,3 @@ def test_a_frozen_model_exports_without_our_operators():
         names = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
         assert not any("qact" in name for name in names)
         torch.testing.assert_close(program.module()(x[:5]), model.eval()(x[:5]))
-
-
-def test_freeze_needs_a_layer():
-    with pytest.raises(ValueError, match="expected a model with a QuantileActivation"):
-        qact.freeze(nn.ReLU())
-    with pytest.raises(ValueError, match="expected layers with running contexts"):
-        qact.freeze(qact.QuantileActivation(3, track_running_stats=False))
