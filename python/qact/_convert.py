@@ -1,14 +1,13 @@
 """A model's activations replaced by quantile activations, call by call."""
 
-import copy
 from typing import Any, Callable, Optional, Union
 
 import torch
-import torch.nn.functional as F
 from torch import fx, nn
-from torch.fx.passes.shape_prop import ShapeProp
 
-from ._sites import BATCH_NORM, Site, Tracer, find_sites
+from ._activations import BATCH_NORM
+from ._sites import Site, fail, find_sites, input_of
+from ._trace import check_hooks, trace
 from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
                       QuantileActivation3d)
 
@@ -39,12 +38,15 @@ def convert(model: nn.Module, example_inputs: Any,
 
     The model is traced by torch.fx, so that a module that is called several times (a ResNet block
     has one ReLU for both of its activations) becomes a layer per call. A BatchNorm that feeds one
-    such call alone is absorbed: the layer's inner norm takes its parameters, statistics and name, so
-    that a checkpoint of the model before still loads. The layer's running context begins as that of
-    a standard normal: train, or call :func:`qact.update_contexts`, before the mode ``tracked``.
+    such call alone is absorbed: the layer's inner norm takes its parameters, statistics, type and
+    name, so that a checkpoint of the model before still loads. The layer's running context begins as
+    that of a standard normal, whatever a checkpoint says of batches: train, or call
+    :func:`qact.update_contexts`, before the mode ``tracked``.
 
     Args:
-        model: traceable by torch.fx: no control flow that depends on values.
+        model: traceable by torch.fx: no control flow that depends on values, and none on
+            ``training`` but in modules of its own, such as DropPath. Layers of this package that it
+            has already stay as they are.
         example_inputs: a tensor, or a tuple of them, for the shapes.
         sites: which calls.
 
@@ -53,13 +55,17 @@ def convert(model: nn.Module, example_inputs: Any,
             - ``early``: of the early stages, on the trunk
             - ``reference``: all on the trunk, as after the residual sums of a ResNet
             - ``all``
-            - a function of a :class:`qact.Site` that returns whether, or a dict of options
+            - a function of a :class:`qact.Site` that returns whether, or a dict of options, which
+              is a yes
 
             The early stages are the stem and all up to the next change of the resolution.
         options: of every :class:`qact.QuantileActivation`.
 
     Raises:
-        ValueError: where a call cannot be replaced, nothing was chosen, or tracing failed.
+        ValueError: where a chosen call cannot be replaced, nothing was chosen, tracing failed, or
+            the model does in ``train()`` what a graph cannot leave out in ``eval()``. A call with
+            more than 2 dimensions needs its channels in dimension 1: a convolution, a norm or a
+            pool in front of it, or behind it, tells.
 
     >>> import torch, qact
     >>> from torch import nn
@@ -69,14 +75,16 @@ def convert(model: nn.Module, example_inputs: Any,
     QuantileActivation2d(8, levels=100, context_mode=tracked)
     """
     choose = _placement(sites)
-    traced = _trace(model, example_inputs)
+    traced = trace(model, example_inputs)
     modules = dict(traced.named_modules())
     chosen = 0
     for site in find_sites(traced.graph, modules):
         choice = choose(site)
-        if choice is False or choice is None:
-            continue
         extra = choice if isinstance(choice, dict) else {}
+        if not choice and choice is not extra:
+            continue
+        if site.problem is not None:
+            fail(site.node, site.problem)
         _replace(traced, site, modules, {**options, **extra})
         chosen += 1
     if chosen == 0:
@@ -95,29 +103,6 @@ def _placement(sites: Union[str, Callable[[Site], Choice]]) -> Callable[[Site], 
         raise ValueError(f"[convert] expected sites of {', '.join(PLACEMENTS)} or a function, got "
                          f"{sites!r}")
     return PLACEMENTS[sites]
-
-
-def _trace(model: nn.Module, example_inputs: Any) -> fx.GraphModule:
-    model = copy.deepcopy(model)
-    try:
-        graph = Tracer().trace(model)
-    except Exception as error:
-        raise ValueError(f"[convert] expected a model that torch.fx can trace, got "
-                         f"{type(model).__name__}: {error}") from error
-    for node in graph.nodes:
-        # The tracer has frozen whether the model was training.
-        if node.target in (F.dropout, F.dropout2d, F.dropout3d, F.alpha_dropout):
-            raise ValueError(f"[convert] expected dropout as a module, got the call '{node}', which "
-                             "would stay as it is in train() or eval() alone")
-    traced = fx.GraphModule(model, graph, type(model).__name__)
-    inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-    # The tracer makes folders of modules anew, as if they were training.
-    training = {name: m.training for name, m in model.named_modules()}
-    with torch.no_grad():
-        ShapeProp(traced.eval()).propagate(*inputs)
-    for name, module in traced.named_modules():
-        module.training = training.get(name, model.training)
-    return traced
 
 
 def _name(traced: fx.GraphModule, site: Site) -> str:
@@ -152,19 +137,26 @@ def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
                  "affine_in": options.get("affine_in", norm.affine),
                  "track_running_stats": norm.track_running_stats}
         options = {**inner, **options}
-        name, source = str(site.norm.target), site.norm.args[0]
+        name, source = str(site.norm.target), input_of(site.norm)
+        check_hooks(norm, name)
     else:
-        name, source = _name(traced, site), site.node.args[0]
-    like = next(traced.parameters(), torch.empty(0))
-    dtype = like.dtype if like.is_floating_point() else None
-    layer = _CLASSES.get(len(site.shape), QuantileActivation)(
-        site.channels, device=like.device, dtype=dtype, **options)
+        name, source = _name(traced, site), input_of(site.node)
+    if site.node.op == "call_module":
+        check_hooks(modules[str(site.node.target)], site.name)
+    dtype = source.meta["tensor_meta"].dtype
+    like = {"device": source.meta["device"], "dtype": dtype if dtype.is_floating_point else None}
+    own = None if norm is None else next((v for v in (norm.weight, norm.running_mean)
+                                          if v is not None), None)
+    if own is not None:
+        like = {"device": own.device, "dtype": own.dtype}
+    layer = _CLASSES.get(len(site.shape), QuantileActivation)(site.channels, **{**like, **options})
     if norm is not None:
         _absorb(layer, norm)
     layer.train(traced.training if norm is None else norm.training)
     traced.add_submodule(name, layer)
     with traced.graph.inserting_after(site.node):
         call = traced.graph.call_module(name, (source,))
+    call.meta.update(site.node.meta)  # its shape and device are what a next layer asks for
     site.node.replace_all_uses_with(call)
     traced.graph.erase_node(site.node)
     if site.norm is not None and site.norm is not site.node:

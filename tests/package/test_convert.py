@@ -161,7 +161,7 @@ def test_what_cannot_be_placed_raises():
             (Tokens(), torch.randn(2, 5, 8), "whose channels come last"),
             (Flow(), torch.randn(2, 5), "expected a model that torch.fx can trace"),
             (InPlace(), torch.randn(2, 5), "works in place"),
-            (Dropout(), torch.randn(2, 5), "expected dropout as a module"),
+            (Dropout(), torch.randn(2, 5), "expected the same calls in train.*dropout"),
             (Flat(), torch.randn(2, 5, 8), r"no tensor of \(B,C,...\)"),
             (Residual(), torch.randn(2, 5, 8), "channels come last"),
             (nn.Sequential(nn.ReLU(), nn.TransformerEncoderLayer(8, 2, 16)), torch.randn(2, 5, 8),
