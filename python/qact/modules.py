@@ -158,7 +158,9 @@ class QuantileActivation(nn.Module):
                     getattr(self, name).fill_(value)
 
     def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs) -> None:
-        """A BatchNorm's entries are those of the inner norm; the rest stays as it is."""
+        """A BatchNorm's entries are those of the inner norm; the rest stays as it is. So does the
+        number of batches: the context has not seen those of the BatchNorm, and with a cumulative
+        average would hardly move after 1,000 of them."""
         if prefix + "running_var" in state_dict or (
                 prefix + "weight" in state_dict and prefix + "weight_out" not in state_dict):
             own = {prefix + name: value for name, value in self.state_dict().items()}
@@ -166,6 +168,7 @@ class QuantileActivation(nn.Module):
                 value = state_dict.pop(prefix + name, None)
                 if value is not None:
                     own[prefix + name + "_in"] = value
+            state_dict.pop(prefix + "num_batches_tracked", None)
             for name, value in own.items():
                 state_dict.setdefault(name, value)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)

@@ -202,6 +202,23 @@ def test_a_layer_has_the_type_of_the_norm_that_it_absorbs():
     assert found["4_qact"].weight_in.dtype == torch.float16
 
 
+def test_a_checkpoints_number_of_batches_is_not_the_contexts():
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6, momentum=None), nn.ReLU())
+    model[1].num_batches_tracked += 1000
+    converted = qact.convert(model, torch.randn(IMAGES), sites="all")
+    converted.load_state_dict(model.state_dict())
+    layer = converted.get_submodule("1")
+    assert int(layer.num_batches_tracked) == 0
+    converted((torch.randn(64, 3, 9, 7) * 3).exp())
+    standard = qact.functional.context_standard_normal(6)
+    assert (layer.context - standard).abs().sum() > standard.sum() / 2
+    state = copy.deepcopy(converted.state_dict())
+    converted.load_state_dict(state)  # its own
+    assert int(layer.num_batches_tracked) == 1
+    untracked = qact.QuantileActivation(6, track_running_stats=False)
+    untracked.load_state_dict(nn.BatchNorm2d(6, track_running_stats=False).state_dict())
+
+
 def test_a_norm_that_is_called_by_keyword():
     model = Model(lambda m, x: F.relu(input=m.bn(input=m.conv(x))))
     converted, x = qact.convert(model, torch.randn(IMAGES), sites="all"), torch.randn(IMAGES)
