@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ._fake import needs_x
 from ._library import ops
+from ._twice import refusing, registered_once
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _in_func = torch._C._are_functorch_transforms_active
@@ -70,12 +70,10 @@ _without_gradient(_tracked)
 
 
 def _once(op, *args):
-    """An operator of a backward pass, where nobody looks on; else by its registered formula, which
-    refuses to be differentiated in turn."""
-    if torch.is_grad_enabled():
-        return op(*args)
+    """An operator of a backward pass."""
     with _below_autograd():
-        return op(*args)
+        gradients = op(*args)
+    return refusing(op._opname, *gradients) if torch.is_grad_enabled() else gradients
 
 
 # --- the fused layer
@@ -127,10 +125,11 @@ def _layer_setup(ctx, inputs, output):
     y, kept, stats, context = output
     if not keep:
         raise RuntimeError("[quantile_layer] expected keep=True where a gradient is wanted")
+    anchor = x if _in_func() else None
     if needs_x(x, kept):
-        ctx.save_for_backward(x, kept, stats, weight_in, bias_in, weight_out)
+        ctx.save_for_backward(anchor, x, kept, stats, weight_in, bias_in, weight_out)
     else:
-        ctx.save_for_backward(None, kept, stats, weight_in, None, weight_out)
+        ctx.save_for_backward(anchor, None, kept, stats, weight_in, None, weight_out)
     ctx.settings = settings
     ctx.strides = y.stride()
     ctx.mark_non_differentiable(kept, stats, context)
@@ -140,7 +139,8 @@ def _layer_gradients(ctx, grad_y, _kept, _stats, _context):
     call = _FuncLayerBackward.apply if _in_func() else _layer_backward
     if grad_y.is_cuda and grad_y.stride() != ctx.strides:
         grad_y = _with_strides(grad_y, ctx.strides)
-    grad_x, affine = call(grad_y, *ctx.saved_tensors, *ctx.settings)
+    anchor, *saved = ctx.saved_tensors
+    grad_x, affine = registered_once("quantile_layer", anchor, *call(grad_y, *saved, *ctx.settings))
     return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), *(None,) * 10)
 
 
@@ -164,20 +164,25 @@ class _Activation(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_y):
-        return _activation_gradient(grad_y, ctx.saved_tensors[0]), None
+        with torch.no_grad():
+            grad_x = _activation_gradient(grad_y, ctx.saved_tensors[0])
+        if torch.is_grad_enabled():
+            grad_x, = refusing("quantile_activation", grad_x)
+        return grad_x, None
 
 
 def _activation_setup(ctx, inputs, output):
     if not inputs[-1]:
         raise RuntimeError("[quantile_activation] expected keep=True where a gradient is wanted")
-    ctx.save_for_backward(output[1])
+    ctx.save_for_backward(inputs[0] if _in_func() else None, output[1])
     ctx.mark_non_differentiable(output[1])
 
 
 def _activation_gradients(ctx, grad_y, _density):
-    return (_activation_gradient(grad_y, ctx.saved_tensors[0].detach()), *(None,) * 9)
+    anchor, density = ctx.saved_tensors
+    gradient = _activation_gradient(grad_y, density.detach())
+    return (*registered_once("quantile_activation", anchor, gradient), *(None,) * 9)
 
 
 _FuncActivation = _register(_activation_forward, _activation_gradients, _activation_setup)
@@ -209,7 +214,8 @@ def _apply_setup(ctx, inputs, output):
 
 def _apply_gradients(ctx, grad_y):
     call = _FuncApplyBackward.apply if _in_func() else _apply_backward
-    grad_x, affine = call(grad_y, *ctx.saved_tensors, ctx.bandwidth)
+    grad_x, affine = registered_once("quantile_apply", ctx.saved_tensors[0],
+                                      *call(grad_y, *ctx.saved_tensors, ctx.bandwidth))
     return (grad_x, None, *_wanted(affine, ctx.needs_input_grad[2:6]), None, None)
 
 

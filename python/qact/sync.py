@@ -11,6 +11,7 @@ from ._in_running import in_images
 from ._library import ops
 from ._norms import given
 from ._options import describe
+from ._twice import refusing
 from .context_mode import layers
 from .modules import QuantileActivation
 
@@ -51,15 +52,17 @@ class _WorldLayer(torch.autograd.Function):
         return y
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, grad_y):
         kept, weight_in, weight_out = ctx.saved_tensors
         eps, levels, values, group, ranks = ctx.arguments
         arguments = (grad_y, kept, weight_in, weight_out, eps, levels)
-        own = _world.backward_sums(*arguments)
-        total = own.clone()
-        _all_reduce(total, group, ranks)
-        grad_x, affine = _world.backward_write(*arguments, own, total, values)
+        with torch.no_grad():
+            own = _world.backward_sums(*arguments)
+            total = own.clone()
+            _all_reduce(total, group, ranks)
+            grad_x, affine = _world.backward_write(*arguments, own, total, values)
+        if torch.is_grad_enabled():
+            grad_x, affine = refusing("quantile_layer_world", grad_x, affine)
         wanted = (row if needed else None for row, needed in zip(affine, ctx.needs_input_grad[1:5]))
         return (grad_x, *wanted, None, None, None, None)
 
