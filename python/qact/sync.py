@@ -167,28 +167,48 @@ def _check(layer: QuantileActivation) -> None:
             f"{layer.norm_in}, norm_out {layer.norm_out}, scope {layer.scope}")
 
 
+#: What takes the place of a subclass with a forward of its own.
+SUBCLASSES: dict[type, type] = {}
+
+
+def _synced(layer: QuantileActivation, process_group: Optional[Any]) -> QuantileActivation:
+    kind = type(layer)
+    if not isinstance(layer, SyncQuantileActivation):
+        kind = SUBCLASSES.get(kind, SyncQuantileActivation)
+        if kind is SyncQuantileActivation and any(
+                getattr(type(layer), name) is not getattr(QuantileActivation, name)
+                for name in ("forward", "_run")):
+            raise ValueError("[convert_sync_quantile_activation] expected layers with the forward of "
+                             f"QuantileActivation, got a {type(layer).__name__}")
+    out = kind.__new__(kind)
+    out.__dict__ = dict(layer.__dict__, process_group=process_group)
+    return out
+
+
 def convert_sync_quantile_activation(model: nn.Module,
                                      process_group: Optional[Any] = None) -> nn.Module:
     """Every QuantileActivation of the scope batch becomes a SyncQuantileActivation, with the same
     parameters and buffers; those of the scopes image and group see no other process and stay as
-    they are. Call it before wrapping the model in DistributedDataParallel or FSDP. Returns the
-    model, or what takes the place of a lone layer.
+    they are. So do layers without both norms, as a QuantileClassifier's, which go on ranking in the
+    batch of their own process. Call it before wrapping the model in DistributedDataParallel or
+    FSDP. Returns the model, or what takes the place of a lone layer.
 
     >>> import torch, qact
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), qact.QuantileActivation(8))
     >>> type(qact.convert_sync_quantile_activation(model)[1]).__name__
     'SyncQuantileActivation'
     """
-    if isinstance(model, QuantileActivation):
-        if model.scope != "batch":
-            return model
-        _check(model)
-        out = SyncQuantileActivation.__new__(SyncQuantileActivation)
-        out.__dict__ = dict(model.__dict__, process_group=process_group)
-        return out
-    for name, child in model.named_children():
-        setattr(model, name, convert_sync_quantile_activation(child, process_group))
-    return model
+    found = [layer for layer in layers(model) if layer.scope == "batch"]
+    fused = [layer for layer in found if layer._fused]
+    if found and not fused:
+        _check(found[0])
+    # All of them before the first takes its place: an error leaves the model as it was.
+    made: dict[nn.Module, nn.Module] = {layer: _synced(layer, process_group) for layer in fused}
+    for module in model.modules():
+        for name, child in module._modules.items():
+            if child in made:
+                setattr(module, name, made[child])
+    return made.get(model, model)
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@
 from typing import Any, Optional
 
 from .modules import QuantileActivation2d
+from .sync import SUBCLASSES, SyncQuantileActivation
 
 __all__ = ["NormAct2d", "register"]
 
@@ -31,6 +32,13 @@ class NormAct2d(QuantileActivation2d):
     def forward(self, x):
         y = super().forward(x)
         return y if self.drop is None else self.drop(y)
+
+
+class SyncNormAct2d(SyncQuantileActivation, NormAct2d):
+    """What :func:`qact.convert_sync_quantile_activation` makes of it."""
+
+
+SUBCLASSES[NormAct2d] = SyncNormAct2d
 
 
 def register(name: str = "qact") -> None:

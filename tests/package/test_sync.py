@@ -1,6 +1,7 @@
 """Contexts over several processes, connected by Gloo: as one process, as C++, under DDP and FSDP."""
 
 import copy
+import pickle
 import sys
 
 import pytest
@@ -12,6 +13,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import qact
+from qact.timm import NormAct2d
 
 sys.path.append(str(ROOT / "tests" / "python"))
 import ranks as processes  # noqa: E402
@@ -201,3 +203,37 @@ def test_conversion_keeps_parameters_and_other_scopes():
     assert all(a is b for a, b in zip(parameters, converted.parameters()))
     with pytest.raises(ValueError, match="expected norm_in, norm_out and the scope batch"):
         qact.convert_sync_quantile_activation(qact.QuantileActivation(4, norm_out=False))
+
+
+def test_conversion_leaves_layers_without_norms():
+    model = nn.Sequential(qact.QuantileActivation(4), qact.QuantileClassifier(4, 3))
+    converted = qact.convert_sync_quantile_activation(model)
+    assert isinstance(converted[0], qact.SyncQuantileActivation)
+    assert type(converted[1].activation) is qact.QuantileActivation
+
+
+def test_conversion_of_a_layer_with_two_names():
+    model = nn.Module()
+    model.a = model.b = qact.QuantileActivation(4)
+    qact.convert_sync_quantile_activation(model)
+    assert isinstance(model.a, qact.SyncQuantileActivation) and model.a is model.b
+
+
+def test_conversion_of_subclasses():
+    norm = NormAct2d(6, drop_layer=lambda: nn.Dropout(0.9))
+    converted, x = qact.convert_sync_quantile_activation(norm), torch.randn(8, 6, 4, 4)
+    assert isinstance(converted, qact.SyncQuantileActivation) and isinstance(converted, NormAct2d)
+    assert 0.8 < (converted(x) == 0).float().mean() < 1
+    again = pickle.loads(pickle.dumps(copy.deepcopy(converted)))
+    assert torch.equal(again.eval()(x), norm.eval()(x))
+    with pytest.raises(ValueError, match="expected a tensor of 4 dimensions"):
+        converted(x[0])
+
+    class Doubled(qact.QuantileActivation):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    model = nn.Sequential(qact.QuantileActivation(4), Doubled(4))
+    with pytest.raises(ValueError, match="expected layers with the forward of QuantileActivation"):
+        qact.convert_sync_quantile_activation(model)
+    assert type(model[0]) is qact.QuantileActivation
