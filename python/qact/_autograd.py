@@ -17,6 +17,7 @@ from ._twice import refusing, registered_once
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _in_func = torch._C._are_functorch_transforms_active
+_tracing_state = torch._C._get_tracing_state
 
 _layer_forward = ops.layer_forward.default
 _layer_backward = ops.layer_backward.default
@@ -231,6 +232,8 @@ def plain() -> bool:
 
 
 def _needs_gradient(*tensors) -> bool:
+    if _tracing_state() is not None:
+        return True  # later, perhaps; and jit.trace checks itself without any
     if torch.is_grad_enabled():
         for tensor in tensors:
             if tensor is not None and tensor.requires_grad:

@@ -1,6 +1,8 @@
 """Contexts in torch's own operations, for devices without kernels: counted and blended as
 core/context.h says."""
 
+from typing import Union
+
 import torch
 from torch import Tensor
 
@@ -71,7 +73,8 @@ def context_build(x, scale, shift):
     return count(z if shift is None else z + shift.to(z.dtype)[:, None])
 
 
-def blend(a: Tensor, b: Tensor, share: float, values: float) -> Tensor:
+def blend(a: Tensor, b: Tensor, share: Union[float, Tensor],
+          values: Union[float, Tensor]) -> Tensor:
     real = double_type(a.device)
 
     def scaled(context, count):

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, Union
 
 import torch
 from torch import Tensor
 
 from . import _autograd
+from ._fallback_contexts import blend
 from ._library import ops
 from ._norms import Norm, channel_statistics, given
 from .functional import algorithm_number, quantile_apply
@@ -96,20 +97,29 @@ def _tracked_state(layer: QuantileActivation) -> tuple[Tensor, _Vectors]:
 class _Blend:
     """How a batch's statistics meet the running ones. prior: the running context counts as so many
     images against the batch's own. stream: the running one moves by momentum and is used after
-    that."""
+    that. It is written at the end, so that an error on the way leaves it as it was."""
 
-    def __init__(self, layer: QuantileActivation, images: int, track: bool) -> None:
+    def __init__(self, layer: QuantileActivation, images: Union[int, Tensor], track: bool) -> None:
         stream = layer.context_mode == "stream"
+        if isinstance(images, Tensor):  # of torch.jit.trace, which follows sizes as tensors
+            images = images.double()
         self.images, self.track = images, stream and track
         self.prior = None if stream else layer.prior
         self.momentum = _STREAM_MOMENTUM if layer.momentum is None else layer.momentum
         self.share = self.momentum if stream else images / (layer.prior + images)
+        self._moved: list[tuple[Tensor, Tensor]] = []
+
+    def write(self) -> None:
+        with torch.no_grad():
+            for running, blended in self._moved:
+                running.copy_(blended)
 
     def _vector(self, running: Tensor, batch: Tensor) -> Tensor:
-        blended = torch.lerp(running, batch.to(running.dtype), self.share)
-        if self.track:
-            with torch.no_grad():
-                running.copy_(blended)
+        share = self.share
+        if isinstance(share, Tensor):
+            share = share.to(running.dtype)
+        blended = torch.lerp(running, batch.to(running.dtype), share)
+        self._moved += [(running, blended.detach())] if self.track else []
         return blended
 
     def norm(self, running: Norm, x: Tensor) -> Norm:
@@ -118,9 +128,15 @@ class _Blend:
                                 var=self._vector(running.var, var))
 
     def context(self, running: Tensor, batch: Tensor, n: int) -> Tensor:
-        blended = ops.context_blend(running, batch, None, self.prior, self.momentum, self.images, n)
-        if self.track:
-            running.copy_(blended)
+        if torch.jit.is_tracing():  # the operator takes numbers, which would stay those of the trace
+            values = torch.ones((), dtype=torch.float64, device=running.device) * n
+            if self.prior is not None:
+                values = values / self.share
+            blended = blend(running, batch, self.share, values.clamp(1024.0, 2.0 ** 40))
+        else:
+            blended = ops.context_blend(running, batch, None, self.prior, self.momentum, self.images,
+                                        n)
+        self._moved += [(running, blended.detach())] if self.track else []
         return blended
 
 
@@ -143,21 +159,27 @@ def _into_one(layer: QuantileActivation, x: Tensor, quantiles: Tensor, inner: No
 
 
 def _in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
-    """Both norms are blended by the same shares as the context, each before what follows it is
-    ranked."""
-    blend = _Blend(layer, x.shape[0], track)
-    if blend.track:
+    blending = _Blend(layer, x.shape[0], track)
+    y = _blended(layer, x, quantised, blending)
+    blending.write()
+    if blending.track:
         with torch.no_grad():
             given(layer.num_batches_tracked).add_(1)
+    return y
+
+
+def _blended(layer: QuantileActivation, x: Tensor, quantised: bool, blending: _Blend) -> Tensor:
+    """Both norms are blended by the same shares as the context, each before what follows it is
+    ranked."""
     images, others = _halves(layer, x)
     inner, scale, shift = None, None, None
     if layer.norm_in:
-        inner = blend.norm(layer._running_norm("in"), others)
+        inner = blending.norm(layer._running_norm("in"), others)
         scale, shift = inner.folded(layer.eps)
     with torch.no_grad():
-        context = blend.context(given(layer._rows(layer.context)),
-                                ops.context_build(others, scale, shift),
-                                others.numel() // others.shape[1])
+        context = blending.context(given(layer._rows(layer.context)),
+                                   ops.context_build(others, scale, shift),
+                                   others.numel() // others.shape[1])
         quantiles = ops.context_quantiles(context, layer.levels, layer.bound, layer.positive_share)
     y = None if images is None else _into_one(layer, x, quantiles, given(inner), quantised)
     if y is None:
@@ -166,7 +188,7 @@ def _in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool
         u = y[:, layer._image_channels:]
     if not layer.norm_out:
         return u
-    scale, shift = blend.norm(layer._running_norm("out"), u).folded(layer.eps)
+    scale, shift = blending.norm(layer._running_norm("out"), u).folded(layer.eps)
     shape = [1, -1] + [1] * (x.dim() - 2)
     if y is not None:
         torch.add(u * scale.view(shape), shift.view(shape), out=u)

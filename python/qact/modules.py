@@ -89,19 +89,24 @@ class QuantileActivation(nn.Module):
         check_options(self)
         self._running_quantiles = RunningQuantiles()
         vector = {"device": device, "dtype": dtype}
+        absent = []  # torch.export counts on buffers that are None being the last
         for end, norm, learns in (("in", norm_in, affine and affine_in), ("out", norm_out, affine)):
             for name in ("weight_", "bias_"):
                 value = nn.Parameter(torch.empty(num_features, **vector)) if norm and learns else None
                 self.register_parameter(name + end, value)
             for name in ("running_mean_", "running_var_"):
-                tracked = norm and track_running_stats
-                self.register_buffer(
-                    name + end, torch.empty(num_features, **vector) if tracked else None)
-        counts = {"device": device, "dtype": torch.int64}
-        self.register_buffer("context", torch.empty(num_features, 256, **counts)
-                             if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", torch.zeros((), **counts)
-                             if track_running_stats else None)
+                if norm and track_running_stats:
+                    self.register_buffer(name + end, torch.empty(num_features, **vector))
+                else:
+                    absent.append(name + end)
+        if track_running_stats:
+            counts = {"device": device, "dtype": torch.int64}
+            self.register_buffer("context", torch.empty(num_features, 256, **counts))
+            self.register_buffer("num_batches_tracked", torch.zeros((), **counts))
+        else:
+            absent += ["context", "num_batches_tracked"]
+        for name in absent:
+            self.register_buffer(name, None)
         self.reset_parameters()
 
     @property

@@ -127,15 +127,53 @@ def test_exported_programs_are_saved_and_loaded(tmp_path):
     assert torch.equal(found, model(x).detach())
 
 
-@pytest.mark.parametrize("mode", ["tracked", "batch", "prior"])
-def test_traced(mode, tmp_path):
-    model = network(mode, {})
-    x = torch.randn(8, 4, 3, 3)
-    traced = torch.jit.trace(model, x, check_trace=False)
-    other = torch.randn(8, 4, 3, 3)
-    torch.testing.assert_close(traced(other), model(other))
+@pytest.mark.parametrize("options", [{"norm_out": False}, {"norm_in": False}, OPTIONS["no norms"],
+                                     {"track_running_stats": False}])
+@pytest.mark.parametrize("strict", [False, True])
+def test_export_of_a_lone_layer_without_some_buffers(options, strict):
+    layer, x = qact.QuantileActivation(4, **options), torch.randn(8, 4, 3, 3)
+    layer(x)
+    layer.eval()
+    with torch.no_grad():
+        exported = torch.export.export(layer, (x,), strict=strict).module()
+        torch.testing.assert_close(exported(x), layer(x))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("options", ["plain", "half", "no norms"])
+def test_traced(mode, options, tmp_path):
+    """With torch's own check of what it traced, and for other batches."""
+    model = network(mode, OPTIONS[options])
+    eager = copy.deepcopy(model)
+    traced = torch.jit.trace(copy.deepcopy(model), torch.randn(8, 4, 3, 3),
+                             check_trace=mode != "stream")
+    traced.load_state_dict(model.state_dict())  # tracing is a call, too
+    for batch in (8, 3):
+        other = torch.randn(batch, 4, 3, 3)
+        torch.testing.assert_close(traced(other), eager(other))
     torch.jit.save(traced, tmp_path / "traced.pt")
-    torch.testing.assert_close(torch.jit.load(tmp_path / "traced.pt")(other), model(other))
+    loaded, other = torch.jit.load(tmp_path / "traced.pt"), torch.randn(5, 4, 3, 3)
+    torch.testing.assert_close(loaded(other), eager(other))
+
+
+def test_a_traced_stream_weighs_each_batch_by_its_size():
+    layer = qact.QuantileActivation(4, context_mode="stream").eval()
+    eager = copy.deepcopy(layer)
+    traced = torch.jit.trace(layer, torch.randn(100, 4, 100), check_trace=False)
+    x = torch.randn(300, 4, 30)
+    traced(x), eager(x)
+    counts = [model.context.sum(1) / 65536 for model in (traced, eager)]
+    torch.testing.assert_close(*counts, rtol=1e-6, atol=0)
+    assert counts[0][0].round() == 9000
+
+
+def test_traced_without_gradients_has_them():
+    model, x = network("tracked", {}), torch.randn(8, 4, 3, 3, requires_grad=True)
+    with torch.no_grad():
+        traced = torch.jit.trace(model, x)
+    for found, expected in zip(*(torch.autograd.grad(f(x).square().sum(), (x, *model.parameters()))
+                                 for f in (traced, model))):
+        torch.testing.assert_close(found, expected)
 
 
 def test_functions_compile():

@@ -152,6 +152,20 @@ def test_stream_moves_and_others_do_not():
         assert torch.equal(before, layer.context) == (mode != "stream")
 
 
+@pytest.mark.parametrize("options,shape", [
+    ({}, (4, 6, 0)), ({"image_share": 0.5}, (4, 6)),
+    ({"norm_in": False, "norm_out": False}, (4, 6, 0))])
+def test_a_stream_that_raises_has_not_moved(options, shape):
+    layer = trained(context_mode="stream", **options).eval()
+    before = copy.deepcopy(layer.state_dict())
+    for x in (torch.randn(shape), torch.ones(4, 6, 3, dtype=torch.int64)):
+        for enabled in (False, True):
+            with torch.set_grad_enabled(enabled), pytest.raises(RuntimeError, match="expected"):
+                layer(x)
+    for name, value in layer.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
 def test_a_changed_context_is_noticed():
     layer, x = trained().eval(), torch.randn(10, 6, 4, 4)
     with torch.no_grad():
