@@ -12,6 +12,7 @@ from . import _autograd
 from ._fallback_contexts import blend
 from ._library import ops
 from ._norms import Norm, channel_statistics, given
+from ._options import CONTEXT_MODES, check_mode
 from .functional import algorithm_number, quantile_apply
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ _STREAM_MOMENTUM = 0.1  # where a layer's own momentum is a cumulative average
 
 
 def in_running(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
+    if layer.context_mode not in CONTEXT_MODES:  # an attribute that anybody may set
+        check_mode(type(layer).__name__, layer.context_mode, layer.prior)
     if layer._image_channels == layer.num_features:
         return in_images(layer, x)
     if layer.context_mode == "tracked":

@@ -26,9 +26,10 @@ class _ContextModes(contextlib.AbstractContextManager):
             layer.context_mode, layer.prior = mode, prior
 
 
-def set_context_mode(model: nn.Module, mode: str, prior: float = 16.0) -> _ContextModes:
+def set_context_mode(model: nn.Module, mode: str, prior: Optional[float] = None) -> _ContextModes:
     """Sets the mode in eval() of every QuantileActivation inside: ``tracked``, ``batch``,
-    ``prior`` or ``stream``. As a context manager, for a while only.
+    ``prior`` or ``stream``; and their ``prior``, if one is given. As a context manager, for a while
+    only.
 
     >>> import torch, qact
     >>> model = torch.nn.Sequential(qact.QuantileActivation(4)).eval()
@@ -38,13 +39,14 @@ def set_context_mode(model: nn.Module, mode: str, prior: float = 16.0) -> _Conte
     >>> model[0].context_mode
     'tracked'
     """
-    check_mode("set_context_mode", mode, prior)
+    check_mode("set_context_mode", mode, 0.0 if prior is None else prior)
     found = list(layers(model))
     if not found:
         raise ValueError("[set_context_mode] expected a model with a QuantileActivation, got none")
     before = [(layer, layer.context_mode, layer.prior) for layer in found]
     for layer in found:
-        layer.context_mode, layer.prior = mode, prior
+        layer.context_mode = mode
+        layer.prior = layer.prior if prior is None else prior
     return _ContextModes(before)
 
 

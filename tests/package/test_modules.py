@@ -295,6 +295,25 @@ def test_set_context_mode():
         qact.set_context_mode(nn.ReLU(), "batch")
 
 
+def test_a_prior_is_kept_where_none_is_given():
+    layer = qact.QuantileActivation(6, prior=4.0)
+    with qact.set_context_mode(layer, "prior"):
+        assert layer.prior == 4.0
+    with qact.set_context_mode(layer, "batch", prior=8.0):
+        assert layer.prior == 8.0
+    assert layer.prior == 4.0
+    with pytest.raises(ValueError, match="expected a finite prior"):
+        qact.set_context_mode(layer, "prior", prior=-1)
+
+
+@pytest.mark.parametrize("options", [{}, {"scope": "image"}, {"image_share": 0.5}])
+def test_a_mode_that_does_not_exist_is_no_other(options):
+    layer = trained(**options).eval()
+    layer.context_mode = "Batch"
+    with pytest.raises(ValueError, match="expected a mode of .*, got 'Batch'"):
+        layer(torch.randn(10, 6, 4, 4))
+
+
 def test_update_contexts():
     model = network().eval()
     batches = [(torch.randn(16, 3, 8, 8) + 2, None) for _ in range(3)]
