@@ -1,4 +1,4 @@
-"""Losses on embeddings: triplet and watershed."""
+"""Losses on embeddings: triplet and watershed. In 16 bits they are computed in float32."""
 
 from typing import Optional
 
@@ -9,12 +9,17 @@ from torch import Tensor
 __all__ = ["flood_labels", "hard_triplet", "random_triplet", "watershed"]
 
 
-def _check(where: str, embedding: Tensor, labels: Tensor) -> None:
+def _checked(where: str, embedding: Tensor, labels: Tensor) -> Tensor:
+    """The embedding, of 16 bits in float32: distances in them are too coarse."""
     if (embedding.dim() != 2 or labels.dim() != 1 or labels.dtype != torch.int64
             or labels.shape[0] != embedding.shape[0]):
         raise ValueError(
             f"[{where}] expected an embedding of shape (B,D) and int64 labels of shape (B), got "
             f"{tuple(embedding.shape)} and {labels.dtype} of shape {tuple(labels.shape)}")
+    if len(labels) == 0:
+        raise ValueError(f"[{where}] expected an embedding of at least one sample, got "
+                         f"{tuple(embedding.shape)}")
+    return embedding.float() if embedding.dtype.itemsize < 4 else embedding
 
 
 @torch.no_grad()
@@ -49,7 +54,7 @@ def random_triplet(embedding: Tensor, labels: Tensor, margin: float = 1.0,
         embedding: ``(B, D)``.
         labels: ``(B)`` int64.
     """
-    _check("random_triplet", embedding, labels)
+    embedding = _checked("random_triplet", embedding, labels)
     positive, negative, valid = _pairs(labels)
     drawn = [torch.multinomial(choice.float() + (~valid).unsqueeze(1), 1, generator=generator)
              .squeeze(1) for choice in (positive, negative)]
@@ -64,7 +69,7 @@ def hard_triplet(embedding: Tensor, labels: Tensor, margin: float = 1.0) -> Tens
     >>> qact.losses.hard_triplet(e, torch.tensor([0, 0, 1, 1]), margin=4.0)
     tensor(0.5000)
     """
-    _check("hard_triplet", embedding, labels)
+    embedding = _checked("hard_triplet", embedding, labels)
     distance = _distances(embedding)
     positive, negative, valid = _pairs(labels)
     farthest = distance.masked_fill(~positive, -torch.inf).argmax(1)
@@ -127,7 +132,7 @@ def watershed(embedding: Tensor, labels: Tensor, seeds: int = 1,
         labels: ``(B)`` int64.
         generator: of the CPU, for the seeds.
     """
-    _check("watershed", embedding, labels)
+    embedding = _checked("watershed", embedding, labels)
     if seeds < 1:
         raise ValueError(f"[watershed] expected seeds >= 1, got {seeds}")
     classes, target = labels.unique(return_inverse=True)

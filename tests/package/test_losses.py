@@ -95,3 +95,25 @@ def test_wrong_shapes_are_refused():
     for loss in (losses.watershed, losses.hard_triplet, losses.random_triplet):
         with pytest.raises(ValueError, match="expected an embedding of shape"):
             loss(torch.randn(4, 3), torch.zeros(4))
+
+
+LOSSES = [losses.watershed, losses.hard_triplet, losses.random_triplet]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_16_bits_are_computed_in_32(loss, dtype):
+    e = torch.randn(8, 4).to(dtype).requires_grad_()
+    wide, labels = e.detach().float().requires_grad_(), torch.arange(8) // 4
+    values = []
+    for embedding in (e, wide):
+        torch.manual_seed(0)
+        values.append(loss(embedding, labels))
+        values[-1].backward()
+    assert torch.equal(*values) and torch.equal(e.grad, wide.grad.to(dtype))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_empty_batch_is_refused(loss):
+    with pytest.raises(ValueError, match="expected an embedding of at least one sample"):
+        loss(torch.randn(0, 4), torch.zeros(0, dtype=torch.int64))
