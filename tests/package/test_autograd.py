@@ -40,6 +40,16 @@ def test_vmap_is_a_loop(name):
                            torch.stack([FUNCTIONS[name](sample) for sample in x]))
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_vmap_of_no_samples(name):
+    x = torch.randn(10, 0, 3, 4)
+    y = vmap(FUNCTIONS[name], in_dims=1, out_dims=1)(x)
+    assert y.shape == x.shape and y.dtype == x.dtype
+    assert vmap(grad(lambda t: FUNCTIONS[name](t).sum()), in_dims=1)(x).shape == (0, 10, 3, 4)
+    stats = vmap(lambda t: QF.quantile_layer(t, track=True)[1:])(torch.randn(0, 10, 3))
+    assert [t.shape for t in stats] == [(0, 3, 8), (0, 3, 256)]
+
+
 @pytest.mark.parametrize("mode", ["tracked", "batch"])
 def test_gradients_per_sample(mode):
     model = nn.Sequential(nn.Conv2d(2, 3, 3), qact.QuantileActivation2d(3), nn.Flatten(),
