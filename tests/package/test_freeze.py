@@ -91,6 +91,15 @@ def test_gradients_of_a_frozen_layer():
         y.sum().backward()
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_frozen_model_exports_with_weights_that_learn(strict):
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), qact.QuantileActivation(6))
+    x = torch.randn(20, 3, 8, 8)
+    model(x)
+    frozen = qact.freeze(model, portable=True)
+    torch.testing.assert_close(torch.export.export(frozen, (x,), strict=strict).module()(x), frozen(x))
+
+
 def test_freeze_needs_a_layer():
     with pytest.raises(ValueError, match="expected a model with a QuantileActivation"):
         qact.freeze(nn.ReLU())
