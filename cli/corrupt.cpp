@@ -111,9 +111,9 @@ void draw_sheet(const CorruptCommand& command, const Input& input,
   image::Image image(images.size);
   std::copy_n(images.pixels.data() + command.image * images.size.values(), images.size.values(),
               image.pixels.begin());
-  const image::Image sheet =
-      corrupt::contact_sheet(image, corrupt::select_corruptions(command.corruptions, images.size),
-                             command.severities, command.data_seed, std::move(frost));
+  const image::Image sheet = corrupt::contact_sheet(
+      image, corrupt::select_corruptions(command.corruptions, images.size),
+      corrupt::select_severities(command.severities), command.data_seed, std::move(frost));
   const std::vector<uint8_t> bytes = image::encode_png(sheet);
   base::write_atomically(command.sheet,
                          {reinterpret_cast<const char*>(bytes.data()), bytes.size()});

@@ -1,5 +1,8 @@
 #include "qact/corrupt/select.h"
 
+#include <algorithm>
+
+#include "qact/base/each_once.h"
 #include "qact/corrupt/corrupt.h"
 
 namespace qact::corrupt {
@@ -29,7 +32,12 @@ std::vector<std::string> select_corruptions(const std::vector<std::string>& sele
       if (belongs(corruption, name)) names.emplace_back(corruption.name);
     }
   }
-  return names;
+  return base::each_once(names);
+}
+
+std::vector<int> select_severities(std::vector<int> selection) {
+  std::sort(selection.begin(), selection.end());
+  return base::each_once(selection);
 }
 
 }  // namespace qact::corrupt

@@ -9,8 +9,12 @@
 namespace qact::corrupt {
 
 // `selection`: names, or the groups benchmark (the 15), extra (4 more) and mnist (MNIST-C's).
-// Empty: mnist for images of MNIST's size, else benchmark. Throws for unknown names.
+// Empty: mnist for images of MNIST's size, else benchmark. Each once, in the order given. Throws
+// for unknown names.
 std::vector<std::string> select_corruptions(const std::vector<std::string>& selection,
                                             image::Size size);
+
+// Ascending, each once: readers of five severities in one array take them for 1 to 5.
+std::vector<int> select_severities(std::vector<int> selection);
 
 }  // namespace qact::corrupt

@@ -12,9 +12,11 @@
 
 #include "qact/base/atomic_file.h"
 #include "qact/base/bytes.h"
+#include "qact/base/each_once.h"
 #include "qact/base/fail.h"
 #include "qact/base/parallel.h"
 #include "qact/corrupt/manifest.h"
+#include "qact/corrupt/select.h"
 #include "qact/image/jpeg.h"
 #include "qact/image/npy.h"
 
@@ -267,8 +269,11 @@ void check(const CleanImages& images, const WriteOptions& options) {
 
 }  // namespace
 
-Written write_corrupted(const CleanImages& images, const WriteOptions& options,
+Written write_corrupted(const CleanImages& images, const WriteOptions& given,
                         const base::Progress& progress) {
+  WriteOptions options = given;
+  options.corruptions = base::each_once(given.corruptions);
+  options.severities = select_severities(given.severities);
   check(images, options);
   return Writer(images, options, progress).run();
 }

@@ -34,8 +34,8 @@ struct WriteOptions {
   std::filesystem::path folder;
   Layout layout = Layout::cifar_c;
   std::vector<std::string> corruptions;
-  // cifar_c: the published files have all five. Fewer are written to SEVERITY/CORRUPTION.npy, so
-  // that no reader takes one severity for another.
+  // In any order. cifar_c: the published files have all five. Fewer are written to
+  // SEVERITY/CORRUPTION.npy, so that no reader takes one severity for another.
   std::vector<int> severities = {1, 2, 3, 4, 5};
   uint64_t seed = 0;
   int threads = 0;

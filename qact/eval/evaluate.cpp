@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "qact/base/each_once.h"
 #include "qact/base/jobs.h"
 #include "qact/corrupt/select.h"
 #include "qact/data/digest.h"
@@ -44,6 +45,16 @@ TestImages open_images(const EvaluateOptions& o, const EvaluatedRun& run) {
   images.seed = o.data_seed;
   images.classes = {run.card.options.classes, run.card.class_names};
   return TestImages(images);
+}
+
+// Without what was named twice, so that nothing is computed twice.
+EvaluateOptions each_once(EvaluateOptions o) {
+  o.modes = base::each_once(o.modes);
+  o.adapt = base::each_once(o.adapt);
+  o.streams = base::each_once(o.streams);
+  o.classifiers = base::each_once(o.classifiers);
+  o.severities = corrupt::select_severities(o.severities);
+  return o;
 }
 
 // Sets what the caller left open: the classifiers, the corruptions for images of this size, and the
@@ -296,9 +307,10 @@ class Evaluator {
 
 }  // namespace
 
-EvaluateResult evaluate(const train::RunFolder& folder, const EvaluateOptions& options,
+EvaluateResult evaluate(const train::RunFolder& folder, const EvaluateOptions& given,
                         const EvaluateEvents& events, const dist::World& world) {
-  check(options);
+  check(given);
+  const EvaluateOptions options = each_once(given);
   train::check_device("eval", options.device);
   LoadedRun loaded = load_run(folder, options.weights, options.classifiers);
   for (const std::string& name : options.adapt) check_adaptation(loaded.model, name);

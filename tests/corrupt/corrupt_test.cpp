@@ -101,6 +101,10 @@ TEST(Corrupt, SelectsByNameGroupAndSize) {
   EXPECT_EQ(select_corruptions({}, {32, 32, 3}).front(), "gaussian_noise");
   EXPECT_EQ(select_corruptions({}, {28, 28, 1}).front(), "shot_noise");
   EXPECT_EQ(select_corruptions({"tone", "extra"}, {28, 28, 1}).size(), 5u);
+  EXPECT_EQ(select_corruptions({"tone", "fog", "tone"}, {}),
+            (std::vector<std::string>{"tone", "fog"}));
+  EXPECT_EQ(select_corruptions({"fog", "benchmark"}, {}).size(), 15u);
+  EXPECT_EQ(select_severities({5, 1, 5, 2}), (std::vector<int>{1, 2, 5}));
   EXPECT_NE(message_of([] {
               select_corruptions({"tones"}, {});
             }).find("canny_edges, tone, gamma4, got tones"),

@@ -82,6 +82,22 @@ TEST_F(Write, ArraysHoldAllSeverities) {
   }
 }
 
+TEST_F(Write, ReadersTakeSeveritiesInAscendingOrder) {
+  options_.corruptions = {"contrast", "fog", "contrast"};
+  options_.severities = {5, 3, 4, 2, 1, 3};
+  EXPECT_EQ(write().made, 2);
+  const data::Split all = data::read_npy_pair(folder_ / "fog.npy", folder_ / "labels.npy", 3);
+  ASSERT_EQ(all.count(), 5 * kCount);
+  for (int severity = 1; severity <= 5; ++severity) {
+    const data::Split one = all.slice((severity - 1) * kCount, kCount);
+    EXPECT_EQ(std::vector<uint8_t>(one.pixels.begin(), one.pixels.end()),
+              expected("fog", severity));
+  }
+  options_.severities = {1, 2, 3, 3, 2};
+  EXPECT_EQ(write().made, 6);
+  EXPECT_TRUE(fs::exists(folder_ / "3" / "fog.npy"));
+}
+
 TEST_F(Write, SomeSeveritiesGetFoldersOfTheirOwn) {
   options_.severities = {4};
   write();

@@ -143,6 +143,24 @@ TEST(Evaluate, AddsWhatIsAskedForLater) {
   EXPECT_EQ(evaluate(folder, options).made, 5u * 3);
 }
 
+TEST(Evaluate, ComputesWhatIsNamedTwiceOnce) {
+  const ScratchFolder scratch;
+  const train::RunFolder folder = copy_of_run(scratch);
+  EvaluateOptions options = quick_options();
+  options.modes = {"tracked", "batch", "tracked"};
+  options.adapt = {"none", "none"};
+  options.streams = {"single", "single"};
+  options.classifiers = {"head", "head"};
+  options.corruptions = {"brightness", "tone", "brightness"};
+  options.severities = {5, 0, 1, 5};
+  size_t computed = 0;
+  EvaluateEvents events;
+  events.written = [&](const Rows& rows) { computed += rows.size(); };
+  EXPECT_EQ(evaluate(folder, options, events).made, 1u + 5 * 2 * 3);
+  EXPECT_EQ(computed, 5u * 2 * 3);
+  EXPECT_EQ(train::contents(folder.results()), expected_results());
+}
+
 TEST(Evaluate, RemovesRowsOfReplacedWeights) {
   const ScratchFolder scratch;
   const train::RunFolder folder = copy_of_run(scratch);
