@@ -13,6 +13,9 @@ class Manifest {
   // Reads the manifest in `folder`, if there is one.
   explicit Manifest(const std::filesystem::path& folder);
 
+  // Reads again what other processes may have added.
+  void read();
+
   bool has(const std::string& name, const nlohmann::json& made_with) const;
   // Several processes may add to the manifest of one folder.
   void add(const std::string& name, const nlohmann::json& made_with);
@@ -21,8 +24,6 @@ class Manifest {
   void check_images(const nlohmann::json& made_with) const;
 
  private:
-  void read();
-
   std::filesystem::path folder_;
   nlohmann::json entries_ = nlohmann::json::object();
 };

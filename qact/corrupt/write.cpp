@@ -17,6 +17,7 @@
 #include "qact/base/parallel.h"
 #include "qact/corrupt/manifest.h"
 #include "qact/corrupt/select.h"
+#include "qact/corrupt/target_lock.h"
 #include "qact/image/jpeg.h"
 #include "qact/image/npy.h"
 
@@ -105,9 +106,11 @@ class Writer {
     return false;
   }
 
-  // Whether the file is there already; it then counts as done.
+  // Whether the file is there already; it then counts as done. Asked under its lock: another
+  // process may have finished it just now.
   bool is_kept(const std::string& target, const std::string& name,
                const std::vector<int>& severities) {
+    manifest_.read();
     if (!manifest_.has(target, made_with(name, severities))) return false;
     ++written_.kept;
     advance(images_.count() * static_cast<int64_t>(severities.size()));
@@ -155,7 +158,9 @@ class Writer {
 
   void write_array(const std::string& target, const std::string& name,
                    const std::vector<int>& severities) {
-    if (!is_mine(severities) || is_kept(target, name, severities)) return;
+    if (!is_mine(severities)) return;
+    const TargetLock lock(options_.folder / target);
+    if (is_kept(target, name, severities)) return;
     base::AtomicFile file(options_.folder / target);
     file.write(as_text(array_header(static_cast<int64_t>(severities.size()))));
     for (const int severity : severities) {
@@ -191,11 +196,13 @@ class Writer {
 
   // A folder of images is made under a temporary name and renamed when it is complete.
   void write_images(const std::string& target, const std::string& name, int severity) {
-    if (!is_mine({severity}) || is_kept(target, name, {severity})) return;
+    if (!is_mine({severity})) return;
     if (images_.labels.empty()) {
       base::fail("corrupt", "expected labels for folders of classes, got none with ", images_.name);
     }
     const fs::path place = options_.folder / target, partial = place.string() + ".partial";
+    const TargetLock lock(place);
+    if (is_kept(target, name, {severity})) return;
     fs::remove_all(partial);
     try {
       for (const int64_t label : images_.labels)

@@ -49,8 +49,9 @@ struct Written {
   int made = 0, kept = 0;  // files, or folders of images
 };
 
-// Files that exist already and were made with the same options are kept (manifest.h). Where
-// `progress` stops it, no partial file stays.
+// Files that exist already, whole, and were made with the same options are kept (manifest.h). Where
+// `progress` stops it, no partial file stays. Several processes may write one set, but throws where
+// another is writing the same file.
 Written write_corrupted(const CleanImages& images, const WriteOptions& options,
                         const base::Progress& progress);
 

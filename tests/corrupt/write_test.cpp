@@ -150,6 +150,41 @@ TEST_F(Write, ResumesWhereItWasStopped) {
   EXPECT_EQ(write().made, 2);
 }
 
+TEST_F(Write, RefusesToWriteWhatAnotherProcessIsWriting) {
+  use({64, 64, 3});
+  options_.corruptions = {"fog"};
+  for (const Layout layout : {Layout::cifar_c, Layout::folders}) {
+    options_.layout = layout;
+    const std::string target = layout == Layout::cifar_c ? "fog.npy" : "fog/1";
+    std::string refused;
+    write([&](double) {
+      if (refused.empty()) refused = failure();
+      return true;
+    });
+    EXPECT_EQ(refused, "[corrupt] expected to write " + (folder_ / target).string() +
+                           " alone, got another process that is writing it");
+    const Written again = write();
+    EXPECT_EQ(again.made, 0);
+    EXPECT_GE(again.kept, 1);
+  }
+  for (const std::string& file : files()) EXPECT_EQ(file.find(".lock"), std::string::npos) << file;
+}
+
+// The other one has a different file under way.
+TEST_F(Write, TwoProcessesWriteOneSet) {
+  bool begun = false;
+  int made = 0;
+  options_.corruptions = {"fog", "contrast"};
+  made += write([&](double) {
+            if (begun) return true;
+            begun = true;
+            options_.corruptions = {"contrast"};
+            made += write().made;
+            return true;
+          }).made;
+  EXPECT_EQ(made, 2);
+}
+
 TEST_F(Write, NamesTheFrostTexturesInTheManifest) {
   options_.corruptions = {"fog", "frost"};
   const auto manifest = [&] {
