@@ -42,6 +42,19 @@ class ReplaceLock {
   int file_ = -1;
 };
 
+// What a file that was cut, or a folder that has lost one, no longer has.
+nlohmann::json extent(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(path)) return {{"files", 1}, {"bytes", fs::file_size(path)}};
+  uintmax_t files = 0, bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    if (!entry.is_regular_file()) continue;
+    ++files;
+    bytes += entry.file_size();
+  }
+  return {{"files", files}, {"bytes", bytes}};
+}
+
 }  // namespace
 
 Manifest::Manifest(const std::filesystem::path& folder) : folder_(folder) {
@@ -66,14 +79,19 @@ void Manifest::read() {
 }
 
 bool Manifest::has(const std::string& name, const nlohmann::json& made_with) const {
-  return std::filesystem::exists(folder_ / name) && entries_.contains(name) &&
-         entries_[name] == made_with;
+  if (!std::filesystem::exists(folder_ / name) || !entries_.contains(name)) return false;
+  nlohmann::json options = entries_[name];
+  // Manifests of earlier snapshots say nothing of it.
+  const bool whole = !options.contains("extent") || options["extent"] == extent(folder_ / name);
+  options.erase("extent");
+  return whole && options == made_with;
 }
 
 void Manifest::add(const std::string& name, const nlohmann::json& made_with) {
   const ReplaceLock lock(folder_ / kName);
   read();
   entries_[name] = made_with;
+  entries_[name]["extent"] = extent(folder_ / name);
   base::write_atomically(folder_ / kName, entries_.dump(1) + "\n");
 }
 

@@ -1,5 +1,5 @@
-// The manifest of a corrupted dataset, corrupted.json: which files are finished, and the options
-// they were made with.
+// The manifest of a corrupted dataset, corrupted.json: which files are finished, the options they
+// were made with, and how large they were.
 #pragma once
 
 #include <filesystem>
@@ -16,6 +16,7 @@ class Manifest {
   // Reads again what other processes may have added.
   void read();
 
+  // Whether the file, or the folder of files, was made with this and is as large as it was then.
   bool has(const std::string& name, const nlohmann::json& made_with) const;
   // Several processes may add to the manifest of one folder.
   void add(const std::string& name, const nlohmann::json& made_with);

@@ -150,6 +150,37 @@ TEST_F(Write, ResumesWhereItWasStopped) {
   EXPECT_EQ(write().made, 2);
 }
 
+TEST_F(Write, MakesDamagedFilesAgain) {
+  write();
+  const fs::path fog = folder_ / "fog.npy";
+  const auto size = fs::file_size(fog);
+  fs::resize_file(fog, size - 100);
+  const Written again = write();
+  EXPECT_EQ(again.made, 1);
+  EXPECT_EQ(again.kept, 1);
+  EXPECT_EQ(fs::file_size(fog), size);
+}
+
+TEST_F(Write, MakesFoldersAgainThatLostAnImage) {
+  use({64, 64, 3});
+  options_.layout = Layout::folders;
+  options_.severities = {2};
+  write();
+  fs::remove(folder_ / "fog" / "2" / "0001" / "00004.JPEG");
+  fs::resize_file(folder_ / "contrast" / "2" / "0000" / "00000.JPEG", 10);
+  EXPECT_EQ(write().made, 2);
+  EXPECT_TRUE(fs::exists(folder_ / "fog" / "2" / "0001" / "00004.JPEG"));
+  EXPECT_EQ(write().kept, 2);
+}
+
+TEST_F(Write, KeepsFilesOfManifestsWithoutSizes) {
+  write();
+  nlohmann::json manifest = nlohmann::json::parse(std::ifstream(folder_ / "corrupted.json"));
+  for (auto& entry : manifest) EXPECT_EQ(entry.erase("extent"), 1u);
+  std::ofstream(folder_ / "corrupted.json") << manifest;
+  EXPECT_EQ(write().kept, 2);
+}
+
 TEST_F(Write, RefusesToWriteWhatAnotherProcessIsWriting) {
   use({64, 64, 3});
   options_.corruptions = {"fog"};
