@@ -30,17 +30,26 @@ Split read_test_folders(const fs::path& train, const fs::path& test,
   return out;
 }
 
+// Arrays stay as they are.
+Split of_size(Split split, const fs::path& folder, const Preprocessing& preprocessing) {
+  expect_size(folder.string(), split.size, preprocessing);
+  return split;
+}
+
 std::function<Split(const fs::path&, const SplitId&)> reader_for(
     const fs::path& folder, const Preprocessing& preprocessing) {
   if (fs::exists(folder / "train_images.npy")) {
-    return [](const fs::path& root, const SplitId& id) {
+    return [preprocessing](const fs::path& root, const SplitId& id) {
       const std::string name = to_string(id.split);
-      return read_npy_pair(root / (name + "_images.npy"), root / (name + "_labels.npy"), 0);
+      return of_size(read_npy_pair(root / (name + "_images.npy"), root / (name + "_labels.npy"), 0),
+                     root, preprocessing);
     };
   }
   if (fs::exists(folder / "train-images-idx3-ubyte") ||
       fs::exists(folder / "train-images-idx3-ubyte.gz")) {
-    return [](const fs::path& root, const SplitId& id) { return read_idx(root, id.split, 0); };
+    return [preprocessing](const fs::path& root, const SplitId& id) {
+      return of_size(read_idx(root, id.split, 0), root, preprocessing);
+    };
   }
   if (fs::is_directory(folder / "train")) {
     return [preprocessing](const fs::path& root, const SplitId& id) {

@@ -64,10 +64,23 @@ bool is_present(const DatasetInfo& info, const fs::path& data_folder) {
   return info.embedded || fs::is_directory(data_folder / info.name);
 }
 
+void expect_size(const std::string& name, image::Size size, const Preprocessing& wanted) {
+  const auto [height, width, channels] = size;
+  const auto is = [](int side, int other) { return side == 0 || side == other; };
+  if (is(wanted.resize, std::min(height, width)) && is(wanted.crop, height) &&
+      is(wanted.crop, width)) {
+    return;
+  }
+  fail("data", "expected image files of a custom dataset to resize or crop to ",
+       wanted.crop > 0 ? wanted.crop : wanted.resize, ", got ", name, ", whose images stay ", width,
+       "x", height);
+}
+
 Dataset open_dataset(const std::string& name_or_path, const fs::path& data_folder,
                      const Preprocessing& preprocessing) {
   if (name_or_path.find('/') != std::string::npos) return open_custom(name_or_path, preprocessing);
   const DatasetInfo& info = find_dataset(name_or_path);
+  expect_size(info.name, info.size, preprocessing);
   const fs::path folder = data_folder / info.name;
   if (is_present(info, data_folder)) return {info, folder};
   for (const fs::path& path : {data_folder, folder}) {

@@ -56,9 +56,14 @@ struct Dataset {
 };
 
 // By name from the table; or a custom dataset, by the path of its folder (custom.h), which contains
-// a slash. Throws where the dataset was never fetched, and says how to fetch it.
+// a slash. Only the latter's image files are resized and cropped. Throws where the dataset was
+// never fetched, and says how to fetch it.
 Dataset open_dataset(const std::string& name_or_path, const fs::path& data_folder,
                      const Preprocessing& preprocessing = {});
+
+// Throws where images of a set that is not resized, of this size, would have to be. `name` is the
+// set's.
+void expect_size(const std::string& name, image::Size size, const Preprocessing& wanted);
 
 // Whether the dataset's folder is there.
 bool is_present(const DatasetInfo& info, const fs::path& data_folder);

@@ -76,7 +76,7 @@ void visit_fields(Config& c, Visit visit) {
         "test/CLASS/*.png");
   visit("data-dir", c.data_dir, "Folder of the datasets; default: $QACT_DATA, else ~/.cache/qact");
   visit("image-size", c.image_size,
-        "Resize and crop the images of a custom dataset to this; 0: leave them");
+        "Resize and crop the image files of a custom dataset to this; 0: leave them");
   visit("validation", c.validation, "Share of the training images held out for validation");
   visit("split-seed", c.split_seed, "Draws the held-out images");
   visit("model", c.model, "lenet, mlp, resnet18, resnet26, vgg16, densenet or wrn-40-4");

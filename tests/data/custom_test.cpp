@@ -38,6 +38,20 @@ TEST(CustomDataset, IsRecognisedByItsFiles) {
   const Dataset files = open_dataset((folder / "images").string(), "", {.resize = 4, .crop = 3});
   EXPECT_EQ(files.info.size, (image::Size{3, 3, 3}));
 
+  // Arrays are taken as they are, or refused.
+  for (const char* name : {"npy", "idx"}) {
+    const std::string path = (folder / name).string();
+    EXPECT_EQ(open_dataset(path, "", {.resize = 2, .crop = 2}).info.size.width, 2);
+    for (const Preprocessing& wanted : {Preprocessing{.resize = 3, .crop = 3},
+                                        Preprocessing{.resize = 3}, Preprocessing{.crop = 1}}) {
+      EXPECT_TRUE(contains(message_of([&] { open_dataset(path, "", wanted); }),
+                           ", got " + path + ", whose images stay 2x2"));
+    }
+  }
+  EXPECT_EQ(message_of([&] { open_dataset("mnist-small", "", {.resize = 32, .crop = 32}); }),
+            "[data] expected image files of a custom dataset to resize or crop to 32, got "
+            "mnist-small, whose images stay 28x28");
+
   fs::rename(folder / "images/test/cat", folder / "images/test/cow");
   EXPECT_TRUE(contains(message_of([&] { files.read({SplitName::test}); }), "got cow in"));
   EXPECT_TRUE(contains(message_of([&] { open_dataset(folder.path.string(), ""); }), "got none in"));
