@@ -45,12 +45,9 @@ std::vector<std::string> class_folders(const fs::path& folder, int classes) {
   std::vector<std::string> names;
   for (const fs::path& train : {folder / "train", folder / "tiny-imagenet-200" / "train"}) {
     if (!fs::is_directory(train)) continue;
-    for (const auto& entry : fs::directory_iterator(train)) {
-      if (entry.is_directory()) names.push_back(entry.path().filename().string());
-    }
+    names = data::class_folders(train);
     break;
   }
-  std::sort(names.begin(), names.end());
   return static_cast<int>(names.size()) == classes ? names : std::vector<std::string>();
 }
 

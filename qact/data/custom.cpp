@@ -10,6 +10,19 @@ namespace {
 
 using base::fail;
 
+// A class without images would be one of the network's outputs, and never right.
+Split read_training_folders(const fs::path& train, const Preprocessing& preprocessing) {
+  const ClassFolders found = list_class_folders(train);
+  std::vector<bool> has_images(found.classes.size());
+  for (const ImageFile& image : found.images) has_images[image.label] = true;
+  for (size_t i = 0; i < has_images.size(); ++i) {
+    if (has_images[i]) continue;
+    fail("folder", "expected PNG or JPEG files in the folder of each class, got none in ",
+         (train / found.classes[i]).string());
+  }
+  return read_class_folders(train, preprocessing);
+}
+
 // Labels are indices of the training split's classes; the test split may lack some of them.
 Split read_test_folders(const fs::path& train, const fs::path& test,
                         const Preprocessing& preprocessing) {
@@ -55,7 +68,7 @@ std::function<Split(const fs::path&, const SplitId&)> reader_for(
     return [preprocessing](const fs::path& root, const SplitId& id) {
       const std::string test =
           fs::exists(root / "val") && !fs::exists(root / "test") ? "val" : "test";
-      if (id.split == SplitName::train) return read_class_folders(root / "train", preprocessing);
+      if (id.split == SplitName::train) return read_training_folders(root / "train", preprocessing);
       return read_test_folders(root / "train", root / test, preprocessing);
     };
   }

@@ -18,7 +18,7 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
   std::vector<fs::path> out;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    out.push_back(it->path());
+    if (!it->path().filename().string().starts_with(".")) out.push_back(it->path());
   }
   if (error) fail("folder", "cannot list ", folder.string(), ": ", error.message());
   std::sort(out.begin(), out.end());
@@ -63,14 +63,20 @@ Split read_image_files(const std::vector<ImageFile>& images, int classes,
   return make_split(size, classes, std::move(pixels), std::move(labels));
 }
 
-ClassFolders list_class_folders(const fs::path& folder, const std::string& inner) {
-  ClassFolders out;
+std::vector<std::string> class_folders(const fs::path& folder) {
+  std::vector<std::string> out;
   for (const fs::path& entry : sorted_entries(folder)) {
-    if (!fs::is_directory(entry)) continue;
-    const auto label = static_cast<int64_t>(out.classes.size());
-    out.classes.push_back(entry.filename().string());
-    for (const fs::path& file : sorted_entries(inner.empty() ? entry : entry / inner)) {
-      if (is_image_file(file)) out.images.push_back({file, label});
+    if (fs::is_directory(entry)) out.push_back(entry.filename().string());
+  }
+  return out;
+}
+
+ClassFolders list_class_folders(const fs::path& folder, const std::string& inner) {
+  ClassFolders out{class_folders(folder), {}};
+  for (size_t label = 0; label < out.classes.size(); ++label) {
+    const fs::path place = folder / out.classes[label];
+    for (const fs::path& file : sorted_entries(inner.empty() ? place : place / inner)) {
+      if (is_image_file(file)) out.images.push_back({file, static_cast<int64_t>(label)});
     }
   }
   if (out.images.empty()) {

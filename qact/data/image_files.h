@@ -29,6 +29,10 @@ struct ImageFile {
 Split read_image_files(const std::vector<ImageFile>& images, int classes,
                        const Preprocessing& preprocessing);
 
+// The names of the folders in `folder`, sorted; each is a class. Here and below, names that begin
+// with "." are none of the dataset's.
+std::vector<std::string> class_folders(const std::filesystem::path& folder);
+
 // A folder per class; classes and files sorted by name.
 struct ClassFolders {
   std::vector<std::string> classes;

@@ -25,14 +25,10 @@ ClassFolders training_images(const fs::path& folder) {
 
 // Lines of: file, class, box; separated by tabs.
 ClassFolders validation_images(const fs::path& folder) {
+  ClassFolders out{class_folders(folder / "train"), {}};
   std::map<std::string, int64_t> label_of;
-  for (const auto& entry : fs::directory_iterator(folder / "train")) {
-    if (entry.is_directory()) label_of[entry.path().filename().string()] = 0;
-  }
-  ClassFolders out;
-  for (auto& [name, label] : label_of) {
-    label = static_cast<int64_t>(out.classes.size());
-    out.classes.push_back(name);
+  for (const std::string& name : out.classes) {
+    label_of.emplace(name, static_cast<int64_t>(label_of.size()));
   }
 
   const fs::path list = folder / "val" / "val_annotations.txt";

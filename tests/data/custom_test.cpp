@@ -90,5 +90,27 @@ TEST(CustomDataset, HasTheClassNamesOfItsFolders) {
                 (folder / "test").string());
 }
 
+TEST(CustomDataset, HasImagesOfEachClassToTrain) {
+  ScratchFolder folder;
+  put_images(folder.path, "train", {"cat", "dog"});
+  put_images(folder.path, "test", {"cat", "dog"});
+  for (const char* hidden : {"train/.ipynb_checkpoints", "test/.ipynb_checkpoints"}) {
+    put(folder / hidden / "1-checkpoint.png", image::encode_png(image::Image({3, 3, 3})));
+  }
+  put(folder / "train/cat/._1.png", "what macOS leaves beside 1.png");
+  const Dataset opened = open_dataset(folder.path.string(), "");
+  EXPECT_EQ(opened.info.class_names, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(opened.info.train, 2);
+  EXPECT_EQ(opened.info.test, 2);
+
+  fs::create_directories(folder / "test/emu");
+  fs::create_directories(folder / "train/emu");
+  EXPECT_EQ(message_of([&] { open_dataset(folder.path.string(), ""); }),
+            "[folder] expected PNG or JPEG files in the folder of each class, got none in " +
+                (folder / "train/emu").string());
+  put_images(folder.path, "train", {"cat", "dog", "emu"});
+  EXPECT_EQ(open_dataset(folder.path.string(), "").info.classes, 3);
+}
+
 }  // namespace
 }  // namespace qact::data
