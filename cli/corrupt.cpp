@@ -178,9 +178,18 @@ std::string all_names() {
 }
 
 // Wrong use, told before anything is read.
-void check(const CorruptCommand& command) {
+void check(const CorruptCommand& command, bool severities_given) {
   if (command.sheet.empty() && command.output.empty()) {
     throw CLI::ValidationError("[corrupt] expected --output DIR or --sheet FILE, got neither");
+  }
+  if (!command.labels.empty() && !is_array(command.data)) {
+    throw CLI::ValidationError("[corrupt] expected --labels with a .npy array of images, got " +
+                               command.data);
+  }
+  if (command.layout == "mnist-c" && !command.output.empty() && severities_given) {
+    throw CLI::ValidationError(
+        "[corrupt] expected no --severities with --layout mnist-c, whose corruptions have one "
+        "each");
   }
   chosen_shard(command.shard);
   check_use([&] { corrupt::select_corruptions(command.corruptions, {}); });
@@ -209,8 +218,9 @@ void setup_corrupt(CLI::App& app) {
   add_list(*command, "--corruptions", options->corruptions,
            "benchmark, extra, mnist, or names: " + all_names() +
                "; default: mnist for digits of 28 x 28, else benchmark");
-  add_list(*command, "--severities", options->severities, "From 1 to 5")
-      ->check(between(1, corrupt::kSeverities));
+  const CLI::Option* severities =
+      add_list(*command, "--severities", options->severities, "From 1 to 5; mnist-c has its own")
+          ->check(between(1, corrupt::kSeverities));
   command
       ->add_option("--layout", options->layout,
                    "auto, cifar-c (arrays), folders (JPEG, as Tiny-ImageNet-C) or mnist-c")
@@ -227,8 +237,8 @@ void setup_corrupt(CLI::App& app) {
                       "Write a contact sheet, a PNG of one image under all corruptions");
   command->add_option("--image", options->image, "Index of the image on the contact sheet")
       ->check(at_least(0));
-  command->callback([options] {
-    check(*options);
+  command->callback([options, severities] {
+    check(*options, severities->count() > 0);
     run_corrupt(*options);
   });
 }

@@ -121,6 +121,30 @@ class Program(unittest.TestCase):
             self.assertNotEqual(two, pixels("drawn", "--limit", "2", "--data-seed", "1"))
             self.assertNotEqual(two, pixels("train", "--limit", "2", "--split", "train"))
 
+    def test_corrupt_refuses_options_that_would_change_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "output"
+            for words, message in (
+                    (["--labels", "labels.npy"],
+                     "[corrupt] expected --labels with a .npy array of images, got mnist-small"),
+                    (["--layout", "mnist-c", "--severities", "1"],
+                     "[corrupt] expected no --severities with --layout mnist-c, whose corruptions "
+                     "have one each")):
+                done = run("corrupt", "-o", output, "--limit", "2", *words)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertIn(message, done.stderr)
+            self.assertFalse(output.exists())
+
+    def test_corrupts_the_same_whatever_the_order_of_its_lists(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def array(name, severities):
+                done = run("corrupt", "--corruptions", "shot_noise", "--severities", severities,
+                           "--limit", "2", "--output", pathlib.Path(folder) / name)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                return (pathlib.Path(folder) / name / "shot_noise.npy").read_bytes()
+
+            self.assertEqual(array("up", "1,2,3,4,5"), array("down", "5,4,3,2,1,1"))
+
     def test_says_its_version(self):
         done = run("--version")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
