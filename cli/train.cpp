@@ -15,6 +15,7 @@
 #include "cli/validators.h"
 #include "cli/world.h"
 #include "qact/base/fail.h"
+#include "qact/train/network_options.h"
 
 namespace qact::cli {
 namespace {
@@ -187,7 +188,10 @@ void setup_train(CLI::App& app) {
     resume_after_restart(*train);
     if (train->resume) adopt_saved_config(*train, {train->output});
     check_dataset_name(train->config.data);
-    check_use([&] { train::check(train->config); });
+    check_use([&] {
+      train::check(train->config);
+      train::check_network(train::resolved(train->config));
+    });
     run_in_world(train->config.device,
                  [&](const dist::World& world) { run_train_command(*train, world); });
   });

@@ -15,6 +15,7 @@
 #include "qact/train/async_scalar.h"
 #include "qact/train/context_scope.h"
 #include "qact/train/json_fields.h"
+#include "qact/train/network_options.h"
 #include "qact/train/not_finite.h"
 #include "qact/train/recalibrate.h"
 #include "qact/train/training_state.h"
@@ -28,16 +29,10 @@ using Json = nlohmann::ordered_json;
 
 std::shared_ptr<models::Network> make_network(const TrainConfig& c, const TrainingData& data) {
   torch::manual_seed(c.seed);
-  models::NetworkOptions options;
+  models::NetworkOptions options = network_options(c);
   options.classes = data.split().classes;
   options.channels = data.split().size.channels;
   options.image_size = data.split().size.height;
-  options.activation = c.activation;
-  options.placement = c.placement;
-  options.early_stages = c.early_stages;
-  options.image_share = c.image_share;
-  options.sites = c.sites;
-  options.norm = c.norm;
   const auto network = models::make(c.model, options);
   network->to(torch::Device(c.device));
   if (c.checkpoint_activations) network->checkpoint_activations();

@@ -1,11 +1,13 @@
 #include "qact/train/config.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <cmath>
 #include <fstream>
 #include <functional>
 
+#include "qact/train/network_options.h"
 #include "tests/base/message.h"
 #include "tests/base/scratch_folder.h"
 
@@ -133,6 +135,34 @@ TEST(TrainConfig, RefusesValues) {
     each.change(config);
     expect_in(each.message, message_of([&] { check(config); }));
   }
+}
+
+TEST(TrainConfig, RefusesNetworksThatCannotBe) {
+  const struct {
+    std::function<void(TrainConfig&)> change;
+    const char* message;
+  } cases[] = {
+      {[](TrainConfig& c) { c.sites = "7=qact"; }, "expected a site among stem, 1, 2, 3, got '7'"},
+      {[](TrainConfig& c) { c.sites = "3=split"; }, "a site of a convolution for 'split', got '3'"},
+      {[](TrainConfig& c) { c.early_stages = 2; }, "expected 0 to 1 early stages, got 2"},
+      {[](TrainConfig& c) { c.model = "mlp", c.placement = "split"; },
+       "a network with convolutions"},
+      {[](TrainConfig& c) { c.checkpoint_activations = true; }, "expected a network of blocks"},
+      {[](TrainConfig& c) { c.model = "densenet", c.norm = "group"; }, "group"},
+  };
+  torch::manual_seed(5);
+  const torch::Tensor drawn = torch::rand(3);
+  torch::manual_seed(5);
+  EXPECT_NO_THROW(check_network(resolved(TrainConfig())));
+  for (const auto& each : cases) {
+    TrainConfig config;
+    each.change(config);
+    EXPECT_NO_THROW(check(config));
+    const std::string message = message_of([&] { check_network(resolved(config)); });
+    expect_in(each.message, message);
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_TRUE(torch::equal(torch::rand(3), drawn));
 }
 
 TEST(TrainConfig, AutoIsResolvedOnce) {

@@ -98,7 +98,13 @@ class TrainProgram(unittest.TestCase):
                 (["--output", "x", "--epochs", "0"], "--epochs within [1,1099511627776], got 0"),
                 (["--output", "x", "--config", str(self.folder / "type.toml")],
                  "--epochs: expected a whole number of 64 bits, got 1.5"),
-                (["--output", "x", "--config", str(self.folder / "own.toml")], "learning")):
+                (["--output", "x", "--config", str(self.folder / "own.toml")], "learning"),
+                (["--output", "x", "--sites", "1=nothing"], "expected an activation among"),
+                (["--output", "x", "--early-stages", "9"], "expected 0 to 1 early stages, got 9"),
+                (["--output", "x", "--model", "mlp", "--placement", "split"],
+                 "expected a network with convolutions for the placement split"),
+                (["--output", "x", "--checkpoint-activations"],
+                 "expected a network of blocks to checkpoint activations")):
             done = subprocess.run([PROGRAM, "train", *words], capture_output=True, text=True,
                                   timeout=60)
             self.assertEqual(done.returncode, 2, words)
