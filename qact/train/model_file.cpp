@@ -1,6 +1,7 @@
 #include "qact/train/model_file.h"
 
 #include "qact/safetensors/torch/tensors.h"
+#include "qact/train/checksum.h"
 #include "qact/train/json_fields.h"
 
 namespace qact::train {
@@ -37,7 +38,9 @@ void save_model(const std::filesystem::path& path, const models::Network& networ
                 const ModelCard& card, const ClassifiersByContext& classifiers) {
   safetensors::Tensors tensors = safetensors::state_dict(network);
   tensors.merge(classifier_tensors(classifiers));
-  safetensors::write_tensors(path, tensors, {{kCard, fields_to_json(card).dump()}});
+  for (auto& [name, tensor] : tensors) tensor = tensor.detach().cpu().contiguous();
+  const std::string text = fields_to_json(card).dump();
+  safetensors::write_tensors(path, tensors, {{kCard, text}, {kChecksum, checksum(tensors, text)}});
 }
 
 Model load_model(const std::filesystem::path& path) {
@@ -47,6 +50,8 @@ Model load_model(const std::filesystem::path& path) {
     safetensors::fail(path.string(), std::string("metadata with ") + kCard, "none");
   }
   check_finite_tensors(file.tensors, path.string());
+  // Models of earlier snapshots, and those that were put together elsewhere, have none.
+  if (file.metadata.contains(kChecksum)) check_checksum(file, found->second, path.string());
   Model model{parse_card(found->second, path.string()), nullptr,
               extract_classifiers(&file.tensors, path.string())};
   model.network = models::make(model.card.model, model.card.options);

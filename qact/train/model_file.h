@@ -57,8 +57,8 @@ struct Model {
   std::shared_ptr<models::Network> network;  // on the CPU
   ClassifiersByContext classifiers;          // on its embeddings; empty where the file has none
 };
-// Throws, naming the file, where it is damaged, was not written by save_model(), or has weights
-// that are not finite.
+// Throws, naming the file, where it is damaged (it has a checksum), was not written by
+// save_model(), or has weights that are not finite.
 Model load_model(const std::filesystem::path& path);
 
 }  // namespace qact::train

@@ -1,9 +1,9 @@
 #include "qact/train/training_state.h"
 
 #include <torch/torch.h>
-#include <zlib.h>
 
 #include "qact/safetensors/torch/tensors.h"
+#include "qact/train/checksum.h"
 
 namespace qact::train {
 namespace {
@@ -11,23 +11,8 @@ namespace {
 using safetensors::Tensors;
 
 constexpr const char* kProgress = "qact.progress";
-constexpr const char* kChecksum = "qact.checksum";
 const std::string kModel = "model/";
 const std::string kOptimiser = "optimiser/";
-
-// Of the names, the values and the progress.
-std::string checksum(const Tensors& tensors, const std::string& progress) {
-  uLong sum = crc32(0, nullptr, 0);
-  const auto add = [&](const void* bytes, size_t count) {
-    sum = crc32_z(sum, static_cast<const Bytef*>(bytes), count);
-  };
-  add(progress.data(), progress.size());
-  for (const auto& [name, tensor] : tensors) {
-    add(name.data(), name.size());
-    add(tensor.const_data_ptr(), tensor.nbytes());
-  }
-  return std::to_string(sum);
-}
 
 Tensors with_prefix(const Tensors& tensors, const std::string& prefix) {
   Tensors result;
@@ -67,10 +52,8 @@ nlohmann::ordered_json load_training_state(
     const std::function<void(const nlohmann::ordered_json& progress)>& check) {
   const safetensors::TensorFile file = safetensors::read_tensors(path);
   const std::string text = metadata(file, kProgress, path);
-  const std::string expected = metadata(file, kChecksum, path);
-  if (const std::string got = checksum(file.tensors, text); got != expected) {
-    safetensors::fail(path.string(), "the checksum " + expected + " (the file is damaged)", got);
-  }
+  metadata(file, kChecksum, path);
+  check_checksum(file, text, path.string());
   const auto progress = nlohmann::ordered_json::parse(text);
   check(progress);
   safetensors::load_state_dict(network, with_prefix(file.tensors, kModel), path.string());

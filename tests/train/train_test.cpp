@@ -277,5 +277,28 @@ TEST(Train, TellsADamagedState) {
   EXPECT_EQ(attempt(whole), "nothing was thrown");
 }
 
+TEST(Train, TellsADamagedModel) {
+  const TrainingFixture scratch;
+  TrainConfig config = scratch.config();
+  config.epochs = 1;
+  const RunFolder run = scratch.run("run");
+  train(config, run, false);
+  const std::string whole = contents(run.model());
+  const auto attempt = [&](std::string bytes) {
+    std::ofstream(run.model(), std::ios::binary) << bytes;
+    return message_of([&] { load_model(run.model()); });
+  };
+  // The lowest bit of a weight, and a letter of the card.
+  for (const size_t at : {whole.size() - 400, whole.find("epoch")}) {
+    std::string flipped = whole;
+    flipped[at] ^= 1;
+    expect_in("model.safetensors: expected the checksum", attempt(flipped));
+  }
+  // Models without a checksum are read as before.
+  std::string without = whole;
+  without[without.find("qact.checksum")] = 'Q';
+  EXPECT_EQ(attempt(without), "nothing was thrown");
+}
+
 }  // namespace
 }  // namespace qact::train
