@@ -98,7 +98,7 @@ void Trainer::restore() {
   fields_from_json(saved, &progress_);
   scheduler_.load_state_dict(saved.at("scheduler"));
   early_stopping_.load_state_dict(saved.at("early_stopping"));
-  if (world_.is_first() && fs::exists(folder_.rows())) restore_rows();
+  if (world_.is_first()) restore_rows();
   const auto ranks = saved.at("ranks").get<int>();
   if (ranks != world_.size() && events_.remark) {
     events_.remark("the run goes on with " + std::to_string(world_.size()) + " ranks instead of " +
@@ -108,15 +108,24 @@ void Trainer::restore() {
 
 void Trainer::restore_rows() {
   size_t torn = 0;
+  results::Rows found;
+  if (fs::exists(folder_.rows())) found = results::read_rows_so_far(folder_.rows(), torn);
   // Rows are written before the state: those of epochs that it does not know are made again.
-  for (results::Row& row : results::read_rows_so_far(folder_.rows(), torn)) {
+  for (results::Row& row : found) {
     if (row.value("epoch", int64_t{0}) <= progress_.epoch) rows_.push_back(std::move(row));
   }
-  if (torn == 0) return;
-  results::write_rows(folder_.rows(), rows_);
-  if (events_.remark) {
-    events_.remark("cut off line " + std::to_string(torn) + " of " + folder_.rows().string() +
-                   ", which was not whole");
+  const auto remark = [&](const std::string& text) {
+    if (events_.remark) events_.remark(text);
+  };
+  if (torn > 0) {
+    results::write_rows(folder_.rows(), rows_);
+    remark("cut off line " + std::to_string(torn) + " of " + folder_.rows().string() +
+           ", which was not whole");
+  }
+  if (static_cast<int64_t>(rows_.size()) < progress_.epoch) {
+    remark("expected the rows of " + std::to_string(progress_.epoch) + " epochs in " +
+           folder_.rows().string() + ", got " + std::to_string(rows_.size()) +
+           ": the run goes on without the others");
   }
 }
 

@@ -149,5 +149,18 @@ TEST(Resume, CutsOffAnIncompleteLine) {
   EXPECT_EQ(contents(run.rows()), rows);
 }
 
+TEST(Resume, TellsRowsThatWereLost) {
+  const Stopped scratch;
+  const RunFolder run = scratch.run_folder();
+  fs::remove(run.rows());
+  std::string remark;
+  int calls = 1;
+  TrainEvents events = stop_after(&calls);
+  events.remark = [&](const std::string& text) { remark += text; };
+  train(scratch.config(), run, true, events);
+  EXPECT_EQ(remark, "expected the rows of 1 epochs in " + run.rows().string() +
+                        ", got 0: the run goes on without the others");
+}
+
 }  // namespace
 }  // namespace qact::train
