@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/validators.h"
@@ -56,7 +57,7 @@ json describe(const DatasetInfo& dataset, const std::filesystem::path& folder) {
           {"sources", sources}};
 }
 
-void print_table(const report::Table& table) { std::fputs(to_text(table).c_str(), stdout); }
+void print_table(const report::Table& table) { print(to_text(table)); }
 
 void list(const DataCommand& command) {
   const auto folder = data::data_folder(command.data_dir);
@@ -72,7 +73,7 @@ void list(const DataCommand& command) {
          std::to_string(dataset.classes), state(dataset, folder)});
   }
   if (command.json) {
-    std::printf("%s\n", rows.dump(2).c_str());
+    print(rows.dump(2) + "\n");
     return;
   }
   print_table(table);
@@ -132,7 +133,7 @@ void info(const DataCommand& command) {
       custom ? data::open_dataset(name, folder, command.fit).info : data::find_dataset(name);
   const json row = describe(dataset, folder);
   if (command.json) {
-    std::printf("%s\n", row.dump(2).c_str());
+    print(row.dump(2) + "\n");
     return;
   }
   for (const auto& [key, value] : row.items()) {
@@ -168,7 +169,7 @@ void check(const DataCommand& command) {
     wrong += !finding.good;
   }
   if (command.json) {
-    std::printf("%s\n", json{{"dataset", opened.info.name}, {"findings", rows}}.dump(2).c_str());
+    print(json{{"dataset", opened.info.name}, {"findings", rows}}.dump(2) + "\n");
   } else {
     print_table(table);
   }

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/inference_options.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/validators.h"
@@ -195,9 +196,9 @@ void run_eval(const EvalCommand& eval, const dist::World& world) {
     for (size_t i = 0; i < summaries.size(); ++i) {
       list.push_back(summary_json(summaries[i], names[i]));
     }
-    std::printf("%s\n", list.dump(2).c_str());
+    print(list.dump(2) + "\n");
   } else {
-    std::fputs(to_text(summary_table(summaries, names)).c_str(), stdout);
+    print(to_text(summary_table(summaries, names)));
   }
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   std::fprintf(eval.json ? stderr : stdout, "%s%zu rows made in %s, %zu were there\n",

@@ -1,15 +1,15 @@
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/did_you_mean.h"
 #include "cli/error_message.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/validators.h"
 #include "cli/world.h"
 
@@ -42,7 +42,11 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    std::ostringstream text, errors;
+    const int status = app.exit(help, text, errors);
+    qact::cli::print(text.str());
+    std::fputs(errors.str().c_str(), stderr);
+    return status;
   } catch (const CLI::ParseError& error) {
     return wrong_use(error, app);
   } catch (const std::exception& error) {
@@ -57,14 +61,10 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 
 // Whether all that was printed arrived; says so where it did not.
 bool output_arrived(const CLI::App& app) {
-  errno = 0;
-  const bool flushed = std::fflush(stdout) == 0;
-  const int reason = errno;
-  if (flushed && !std::ferror(stdout)) return true;
-  std::fprintf(
-      stderr, "qact: [%s] expected to write to the standard output, could not: %s\n",
-      qact::cli::command_name(app).c_str(),
-      flushed ? "an earlier write failed" : std::generic_category().message(reason).c_str());
+  const qact::cli::Delivery delivery = qact::cli::deliver_output();
+  if (delivery.complete) return true;
+  std::fprintf(stderr, "qact: [%s] expected to write to the standard output, could not: %s\n",
+               qact::cli::command_name(app).c_str(), delivery.reason.c_str());
   return false;
 }
 

@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/inference_options.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/validators.h"
@@ -53,7 +54,7 @@ void print_csv(const std::vector<eval::Prediction>& predictions, int64_t top) {
     }
     text += '\n';
   }
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 void print_json(const std::vector<eval::Prediction>& predictions) {
@@ -71,7 +72,7 @@ void print_json(const std::vector<eval::Prediction>& predictions) {
                     {"top", top}});
   }
   // A file's name may be any bytes.
-  std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  print(list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 std::vector<std::filesystem::path> find_images(const std::vector<std::string>& inputs) {

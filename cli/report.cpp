@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/text.h"
 #include "cli/validators.h"
 #include "qact/base/atomic_file.h"
@@ -182,7 +183,7 @@ void run_report(const ReportCommand& command) {
   results::Rows rows = results::where(read_all(command.runs), results::parse_where(command.where));
   if (command.json) {
     print_notes(report::groups(rows));
-    std::printf("%s\n", report::means(rows).dump(2).c_str());
+    print(report::means(rows).dump(2) + "\n");
     return;
   }
   const fs::path output = base::destination(command.output);

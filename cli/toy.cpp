@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/text.h"
 #include "cli/validators.h"
@@ -56,7 +57,7 @@ results::Row run_row(const ToyCommand& toy, double seconds) {
 
 void print_summaries(const std::vector<results::ToySummary>& summaries, bool json) {
   if (!json) {
-    std::fputs(to_text(report::toy_table(summaries)).c_str(), stdout);
+    print(to_text(report::toy_table(summaries)));
     return;
   }
   auto list = results::Row::array();
@@ -70,7 +71,7 @@ void print_summaries(const std::vector<results::ToySummary>& summaries, bool jso
                     {"worst", s.worst},
                     {"bayes", s.bayes}});
   }
-  std::printf("%s\n", list.dump(2).c_str());
+  print(list.dump(2) + "\n");
 }
 
 void run_toy_command(const ToyCommand& toy) {

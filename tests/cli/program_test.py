@@ -178,6 +178,16 @@ class Program(unittest.TestCase):
                          (1, "qact: [help] expected to write to the standard output, could not: "
                              "No space left on device\n"))
 
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no device that is always full")
+    def test_lost_output_names_its_reason_however_long_it_is(self):
+        for words in (["train", "--help"], ["data", "list", "--json"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=300)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, f"qact: [{words[0]}] expected to write to the standard output, "
+                                 "could not: No space left on device\n"))
+
     def test_signals_give_the_status_that_shells_expect(self):
         """Of a command without a run to stop tidily; it waits until its output is read."""
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
