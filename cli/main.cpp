@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -84,6 +85,8 @@ int main(int argc, char** argv) {
   qact::cli::setup_toy(app);
   qact::cli::setup_train(app);
   qact::cli::end_on_signals();
+  // A file that grows beyond the limit is then an error of its write, told as any other.
+  std::signal(SIGXFSZ, SIG_IGN);
   const qact::dist::Environment rank = qact::cli::this_rank();
   if (rank.size > 1) qact::cli::end_soon_after_signals(rank.rank == 0);
   qact::cli::check_whole_numbers(app);

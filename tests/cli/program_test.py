@@ -188,6 +188,14 @@ class Program(unittest.TestCase):
                              (1, f"qact: [{words[0]}] expected to write to the standard output, "
                                  "could not: No space left on device\n"))
 
+    def test_files_beyond_the_limit_are_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run("corrupt", "--corruptions", "tone", "-o", folder, preexec_fn=lambda:
+                       resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"[atomic_file] expected to write {folder}/tone.npy, got: File too large",
+                          done.stderr)
+
     def test_signals_give_the_status_that_shells_expect(self):
         """Of a command without a run to stop tidily; it waits until its output is read."""
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
