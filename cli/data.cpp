@@ -28,6 +28,7 @@ struct DataCommand {
 
 std::string state(const DatasetInfo& dataset, const std::filesystem::path& folder) {
   if (dataset.embedded) return "built in";
+  if (dataset.sources.empty()) return "here";  // a custom one
   return data::is_present(dataset, folder) ? "here" : "can be fetched";
 }
 

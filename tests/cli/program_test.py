@@ -196,6 +196,13 @@ class Program(unittest.TestCase):
             self.assertIn(f"[atomic_file] expected to write {folder}/tone.npy, got: File too large",
                           done.stderr)
 
+    def test_a_custom_dataset_is_here(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for part in ("train", "test"):
+                (pathlib.Path(folder) / part / "one").mkdir(parents=True)
+                (pathlib.Path(folder) / part / "one" / "a.png").write_bytes(small_image())
+            self.assertRegex(run("data", "info", folder + "/").stdout, r"(?m)^state +here$")
+
     def test_signals_give_the_status_that_shells_expect(self):
         """Of a command without a run to stop tidily; it waits until its output is read."""
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
