@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   const qact::dist::Environment rank = qact::cli::this_rank();
   if (rank.size > 1) qact::cli::end_soon_after_signals(rank.rank == 0);
-  qact::cli::check_whole_numbers(app);
+  qact::cli::check_numbers(app);
   int status = parse_and_run(app, argc, argv);
   if (!output_arrived(app) && status == 0) status = 1;
   // Without waiting for threads that wait for ranks which no longer answer.

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
+#include "cli/text.h"
 #include "cli/validators.h"
 #include "cli/world.h"
 #include "qact/base/fail.h"
@@ -61,8 +62,11 @@ void read_toml(const TrainCommand& train) {
   const std::set<std::string> known = config_names();
   for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(input)) {
     if (!item.parents.empty() || !known.contains(item.name)) {
-      throw CLI::ConfigError("[train] " + file + ": expected the name of an option, got " +
-                             item.fullname());
+      // A section comes as an item of its own before what is in it.
+      const bool section = item.name == "++";
+      throw CLI::ConfigError(
+          "[train] " + file + ": expected the name of an option, got " +
+          (section ? "the section [" + joined(item.parents, ".") + "]" : item.fullname()));
     }
     CLI::Option* const target = option(train, item.name);
     if (target->count() > 0) continue;

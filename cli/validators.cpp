@@ -31,6 +31,15 @@ CLI::Validator whole_number(Number low, Number high, const std::string& range) {
   return CLI::Validator(check, /*validator_desc=*/"");
 }
 
+CLI::Validator any_number() {
+  const auto check = [](const std::string& text) {
+    double number = 0;
+    const bool good = CLI::detail::lexical_cast(text, number);
+    return good ? std::string() : "expected a number, got " + text;
+  };
+  return CLI::Validator(check, /*validator_desc=*/"");
+}
+
 }  // namespace
 
 CLI::Validator at_least(int64_t low) {
@@ -52,7 +61,7 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 
 CLI::Validator thread_count() { return between(0, 4096); }
 
-void check_whole_numbers(CLI::App& app) {
+void check_numbers(CLI::App& app) {
   using Signed = std::numeric_limits<int64_t>;
   for (CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
@@ -60,8 +69,9 @@ void check_whole_numbers(CLI::App& app) {
     if (type == "UINT") {
       option->check(whole_number<uint64_t>(0, ~uint64_t{0}, "of 0 or more, of 64 bits"));
     }
+    if (type == "FLOAT") option->check(any_number());
   }
-  for (CLI::App* command : app.get_subcommands({})) check_whole_numbers(*command);
+  for (CLI::App* command : app.get_subcommands({})) check_numbers(*command);
 }
 
 void check_dataset_name(const std::string& name_or_path) {

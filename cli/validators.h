@@ -17,8 +17,9 @@ CLI::Validator one_of(const std::vector<std::string>& words);
 // A number of threads, as `qact train` takes it: 0 is one per core.
 CLI::Validator thread_count();
 
-// Every whole number that the app and its subcommands take has to be written as one that fits.
-void check_whole_numbers(CLI::App& app);
+// Every number that the app and its subcommands take has to be written as one, and whole ones have
+// to fit.
+void check_numbers(CLI::App& app);
 
 // What `check` throws becomes wrong use.
 template <class Check>

@@ -80,6 +80,7 @@ class TrainProgram(unittest.TestCase):
     def test_wrong_use(self):
         (self.folder / "own.toml").write_text("learning = 1\n")
         (self.folder / "type.toml").write_text("epochs = 1.5\n")
+        (self.folder / "section.toml").write_text("[train]\nepochs = 1\n")
         for words, message in (
                 ([], "--output"),
                 (["--output", "x", "--model", "nothing"], "--model one of densenet"),
@@ -95,6 +96,9 @@ class TrainProgram(unittest.TestCase):
                 (["--output", "x", "--batch-size", "010"],
                  "--batch-size: expected a whole number of 64 bits, got 010"),
                 (["--output", "x", "--lr", "nan"], "--lr within [0.0,1000000.0], got nan"),
+                (["--output", "x", "--lr", "abc"], "--lr: expected a number, got abc"),
+                (["--output", "x", "--config", str(self.folder / "section.toml")],
+                 "section.toml: expected the name of an option, got the section [train]"),
                 (["--output", "x", "--epochs", "0"], "--epochs within [1,1099511627776], got 0"),
                 (["--output", "x", "--config", str(self.folder / "type.toml")],
                  "--epochs: expected a whole number of 64 bits, got 1.5"),
