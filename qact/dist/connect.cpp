@@ -136,18 +136,20 @@ bool Connection::speaks_for_all() const {
   }
 }
 
+// Who has ended is found out before others are told to end without a word.
 Explanation Connection::explain(const std::exception& error) const {
+  const bool lost = is_lost_connection(error);
+  const std::string who = lost ? lost_rank() : "";
   if (!speaks_for_all()) return {.silent = true};
-  if (!is_lost_connection(error)) return {};
-  const std::string who = lost_rank();
+  if (!lost) return {};
   const std::string said = error.what();
   return {.text = end_of(who.empty() ? "one (" + said.substr(0, said.find('\n')) + ")"
                                      : who + ", killed or out of memory")};
 }
 
 Explanation Connection::explain_waiting() const {
-  if (!speaks_for_all()) return {.silent = true};
   const std::string who = lost_rank();
+  if (!speaks_for_all()) return {.silent = true};
   if (!who.empty()) return {.text = end_of(who + ", killed or out of memory")};
   return {.text = "[dist] expected all " + std::to_string(environment_.size) +
                   " ranks to stop after the same step, got no answer from one: what was saved "
