@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
 from bands import write_bands  # noqa: E402
 from ranks import Ranks, run, torchrun  # noqa: E402
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
 KILLS = int(os.environ.get("KILLS", 3))
 
 
