@@ -212,10 +212,10 @@ def main() -> None:
         images, labels = images[:-count], labels[:-count]
     relu = ResNet()
     quantile = qact.convert(relu, images[:2], sites="split")
-    if not options.no_dither:
-        relu, quantile = (nn.Sequential(qact.Dither(), model) for model in (relu, quantile))
     print("quantile activations:", [name for name, module in quantile.named_modules()
                                     if isinstance(module, qact.QuantileActivation)])
+    if not options.no_dither:
+        relu, quantile = (nn.Sequential(qact.Dither(), model) for model in (relu, quantile))
     for model in (relu, quantile):
         torch.manual_seed(1)
         train(model, images, labels, options.steps)
