@@ -1,5 +1,7 @@
 """AOTInductor, ONNX, Lightning, DistributedDataParallel and FSDP2."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -86,7 +88,8 @@ def _ranks(rank, folder, kind):
     weight = model[1].weight_out.grad
     weight = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
     torch.save((weight, model[1].context), f"{folder}/{rank}")
-    dist.destroy_process_group()
+    dist.barrier()
+    os._exit(0)  # as tests/python/ranks.py ends
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp2"])
