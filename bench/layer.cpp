@@ -10,12 +10,12 @@ namespace {
 // What the forward pass leaves for the backward pass. BatchNorm2d + ReLU keep the input and the
 // output.
 void count_saved(const torch::Tensor& x, Report& report) {
-  const ops::Keep keep = ops::keep_for(x.device());
-  const auto [y, code, table, stats, context] = ops::quantile_layer_forward(x, {}, {}, keep);
+  const auto [y, code, table, stats, context] =
+      ops::quantile_layer_forward(x, {}, {}, /*keep=*/true);
   const double elements = static_cast<double>(x.numel());
   const double tables = static_cast<double>(table.nbytes() + stats.nbytes()) / elements;
   const double codes = static_cast<double>(code.nbytes()) / elements;
-  const double input = ops::kept_sizes(keep, x, {}).x ? x.element_size() : 0;
+  const double input = ops::kept_sizes(x, {}).x ? x.element_size() : 0;
   char line[160];
   std::snprintf(line, sizeof line,
                 "         saved for backward: %.2f bytes per element (input %.0f, codes %.0f, "

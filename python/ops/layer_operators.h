@@ -8,16 +8,10 @@
 #include <tuple>
 #include <utility>
 
-#include "python/ops/call_python.h"
 #include "python/ops/layer.h"
 #include "qact/core/context.h"
 
 namespace qact::python {
-
-inline bool scope_is_batch(const LayerSettings& settings, const Tensor& x) {
-  return settings.image_channels == 0 &&
-         (settings.context_images == 0 || settings.context_images >= x.size(0));
-}
 
 template <class Device>
 std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
@@ -31,18 +25,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
   core::LayerForward call;
   call.quantile = check_layer(x, vectors, settings);
   Device::check("quantile_layer", x);
-  if (!Device::kKnowsScopes && !scope_is_batch(settings, x)) {
-    return std::tuple_cat(call_python<4>("qact_python::layer_forward_in_scope", x, weight_in,
-                                         bias_in, weight_out, bias_out, eps, levels, bound,
-                                         positive_share, bandwidth, algorithm, image_channels,
-                                         context_images, keep, track));
-  }
   const typename Device::Guard guard(x);
   typename Device::Result y(x);
   const FlatTensor in = Device::flatten_alike(x, y.flat());
   const LayerOperands operands(vectors);
   const int64_t rows = x.size(1) - image_channels;
-  const core::Scope scope = Device::kKnowsScopes ? settings.scope() : core::Scope{};
+  const core::Scope scope = settings.scope();
   const Kept sizes(x, scope);
   const Tensor kept = empty_beside(x, {keep ? sizes.bytes() : 0}, ScalarType::Byte);
   const bool scratch = Device::kWritesCodes && !keep;
@@ -81,13 +69,7 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
   core::LayerBackward call;
   call.quantile = check_layer_backward(grad_y, vectors, settings);
   Device::check("quantile_layer_backward", grad_y);
-  if (!Device::kKnowsScopes && !scope_is_batch(settings, grad_y)) {
-    return std::tuple_cat(call_python<2>("qact_python::layer_backward_in_scope", grad_y, x, kept,
-                                         stats, weight_in, bias_in, weight_out, eps, levels, bound,
-                                         positive_share, bandwidth, algorithm, image_channels,
-                                         context_images));
-  }
-  const core::Scope scope = Device::kKnowsScopes ? settings.scope() : core::Scope{};
+  const core::Scope scope = settings.scope();
   const Kept sizes(grad_y, scope);
   check_kept(grad_y, x, kept, stats, settings, sizes.wanted());
   const typename Device::Guard guard(grad_y);

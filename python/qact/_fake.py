@@ -70,10 +70,6 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
         parts.append((channels - image_channels, n, 1))
     parts = [part for part in parts if part[0] > 0]
     long_enough = [values * x.element_size() >= KEPT_TABLE_BYTES for _, values, _ in parts]
-    if x.device.type == "cuda":  # contexts of the whole batch alone
-        whole = not groups and image_channels < channels
-        long_enough = [keeps and whole and part is parts[-1]
-                       for keeps, part in zip(long_enough, parts)]
     kept = sum(of * (n + KEPT_TABLE_BYTES * count)
                for (of, _, count), keeps in zip(parts, long_enough) if keeps)
     # Beside x, which short contexts need, no more than a byte a value.

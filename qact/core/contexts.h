@@ -75,20 +75,6 @@ KeptContexts<Int> kept_contexts(const Scope& scope, const Int& batch, const Int&
   return no_more_than_bytes(out, batch, channels, spatial);
 }
 
-// The same of a device that keeps contexts of the whole batch alone.
-template <class Int>
-KeptContexts<Int> kept_batch_contexts(const Scope& scope, const Int& batch, const Int& channels,
-                                      const Int& spatial, int64_t value_bytes) {
-  const bool groups = scope.images > 0 && batch > scope.images;
-  KeptContexts<Int> out;
-  if (!groups) {
-    const Int rows = channels - scope.image_channels;
-    out = kept_contexts<Int>({}, batch, rows, spatial, value_bytes);
-  }
-  out.x |= groups || scope.image_channels > 0;
-  return no_more_than_bytes(out, batch, channels, spatial);
-}
-
 inline KeptContexts<int64_t> kept_contexts(const Scope& scope, const Shape& shape, DType dtype) {
   return kept_contexts<int64_t>(scope, shape.batch, shape.channels, shape.spatial, size_of(dtype));
 }

@@ -18,16 +18,16 @@ struct LayerOperands {
   at::Tensor scratch;  // for codes that nobody keeps, on the CPU
 
   LayerOperands(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
-                Keep keep)
+                bool keep)
       : weight_in(flatten_vector(affine.weight_in)),
         bias_in(flatten_vector(affine.bias_in)),
         weight_out(flatten_vector(affine.weight_out)),
         bias_out(flatten_vector(affine.bias_out)) {
-    const KeptSizes kept = kept_sizes(keep, x, options.scope);
+    const KeptSizes kept = kept_sizes(x, options.scope, keep);
     const auto size = [](const c10::SymInt& n) { return n.expect_int(); };
     code = empty_beside(x, {size(kept.code_rows), size(kept.code_columns)}, at::kByte);
     table = empty_beside(x, {size(kept.table_rows), size(kept.table_columns)}, at::kInt);
-    if (keep == Keep::nothing && x.is_cpu()) scratch = empty_beside(x, {x.numel()}, at::kByte);
+    if (!keep && x.is_cpu()) scratch = empty_beside(x, {x.numel()}, at::kByte);
     const int64_t rows = x.size(1) - options.scope.image_channels;
     stats = empty_beside(x, {rows, core::kLayerStats}, at::kDouble);
     context = options.track ? empty_beside(x, {rows, core::kContextBins}, at::kLong)

@@ -21,11 +21,11 @@ using LayerSchema = std::tuple<at::Tensor, at::Tensor, at::Tensor>(
 using LayerForwardSchema = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>(
     const at::Tensor&, const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
     const MaybeTensor&, double, int64_t, double, double, double, std::string_view, bool, int64_t,
-    int64_t, std::string_view);
+    int64_t, bool);
 using LayerBackwardSchema = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor&, const MaybeTensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
     const MaybeTensor&, const MaybeTensor&, const MaybeTensor&, double, int64_t, double, double,
-    double, std::string_view, int64_t, int64_t, std::string_view);
+    double, std::string_view, int64_t, int64_t);
 
 }  // namespace
 
@@ -40,13 +40,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> quantile_layer(const at::Tensor& 
 }
 
 LayerResult quantile_layer_forward(const at::Tensor& x, const LayerAffine& affine,
-                                   const LayerOptions& options, Keep keep) {
+                                   const LayerOptions& options, bool keep) {
   static const auto op = registered<LayerForwardSchema>("qact::_quantile_layer_forward");
   const QuantileOptions& q = options.quantile;
   auto [y, code, table, stats, context] =
       op.call(x, affine.weight_in, affine.bias_in, affine.weight_out, affine.bias_out, options.eps,
               q.levels, q.bound, q.positive_share, q.bandwidth, q.algorithm, options.track,
-              options.scope.image_channels, options.scope.images, name(keep));
+              options.scope.image_channels, options.scope.images, keep);
   return {std::move(y), std::move(code), std::move(table), std::move(stats), std::move(context)};
 }
 
@@ -59,39 +59,15 @@ std::tuple<at::Tensor, at::Tensor> quantile_layer_backward(const at::Tensor& gra
   return op.call(grad_y, kept.x, kept.code, kept.table, kept.stats, affine.weight_in,
                  affine.bias_in, affine.weight_out, options.eps, q.levels, q.bound,
                  q.positive_share, q.bandwidth, q.algorithm, options.scope.image_channels,
-                 options.scope.images, name(kept.as));
+                 options.scope.images);
 }
 
-Keep keep_for(const at::Device& device) {
-  return device.is_cpu() ? Keep::codes : Keep::batch_codes;
-}
-
-const char* name(Keep keep) {
-  return keep == Keep::codes ? "codes" : keep == Keep::batch_codes ? "batch_codes" : "nothing";
-}
-
-Keep parse_keep(std::string_view text) {
-  for (const Keep keep : {Keep::nothing, Keep::codes, Keep::batch_codes}) {
-    if (text == name(keep)) return keep;
-  }
-  TORCH_CHECK(false, "[quantile_layer] expected keep to be nothing, codes or batch_codes, got '",
-              text, "'");
-}
-
-void check_keep(const char* op, Keep found, const at::Device& device) {
-  TORCH_CHECK(found == Keep::nothing || found == keep_for(device), "[", op,
-              "] expected keep to be ", name(keep_for(device)), " on ", device.type(), ", got ",
-              name(found));
-}
-
-KeptSizes kept_sizes(Keep keep, const at::Tensor& x, const core::Scope& scope) {
+KeptSizes kept_sizes(const at::Tensor& x, const core::Scope& scope, bool keep) {
   const c10::SymInt batch = x.sym_size(0), channels = x.sym_size(1);
   const c10::SymInt values = x.sym_numel() / channels;
-  if (keep == Keep::nothing) return {0, values, 0, core::kCodeTableWords, /*x=*/true};
-  const auto by = keep == Keep::codes ? core::kept_contexts<c10::SymInt>
-                                      : core::kept_batch_contexts<c10::SymInt>;
-  const auto kept =
-      by(scope, batch, channels, values / batch, static_cast<int64_t>(x.element_size()));
+  if (!keep) return {0, values, 0, core::kCodeTableWords, /*x=*/true};
+  const auto kept = core::kept_contexts<c10::SymInt>(scope, batch, channels, values / batch,
+                                                     static_cast<int64_t>(x.element_size()));
   return {kept.code_channels, values, kept.tables, core::kCodeTableWords, kept.x};
 }
 
@@ -100,14 +76,14 @@ namespace {
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_without_gradient(const at::Tensor& x,
                                                                       const LayerAffine& affine,
                                                                       const LayerOptions& options) {
-  LayerResult out = quantile_layer_forward(x, affine, options, Keep::nothing);
+  LayerResult out = quantile_layer_forward(x, affine, options, false);
   return {std::move(out.y), std::move(out.stats), std::move(out.context)};
 }
 
 LayerResult forward_meta(const at::Tensor& x, const LayerAffine& affine,
-                         const LayerOptions& options, Keep keep) {
+                         const LayerOptions& options, bool keep) {
   check_layer(x, affine, options);
-  const KeptSizes kept = kept_sizes(keep, x, options.scope);
+  const KeptSizes kept = kept_sizes(x, options.scope, keep);
   const auto table = [&](const c10::SymInt& rows, const c10::SymInt& columns, at::ScalarType type) {
     return at::empty_symint({rows, columns}, x.options().dtype(type));
   };
@@ -122,7 +98,7 @@ LayerResult forward_meta(const at::Tensor& x, const LayerAffine& affine,
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_meta(const at::Tensor& x,
                                                           const LayerAffine& affine,
                                                           const LayerOptions& options) {
-  LayerResult out = forward_meta(x, affine, options, Keep::nothing);
+  LayerResult out = forward_meta(x, affine, options, false);
   return {std::move(out.y), std::move(out.stats), std::move(out.context)};
 }
 
@@ -179,11 +155,11 @@ core::Quantile check_layer_backward(const at::Tensor& grad_y, const LayerKept& k
   check_scope(kOp, grad_y, options.scope);
   check_positive(kOp, "eps", options.eps);
   if (kept.x) check_like(kOp, {"x", *kept.x}, as);
-  const KeptSizes sizes = kept_sizes(kept.as, grad_y, options.scope);
+  const KeptSizes sizes = kept_sizes(grad_y, options.scope);
   check_table(kOp, {"code", kept.code}, at::kByte, sizes.code_rows, sizes.code_columns, as);
   check_table(kOp, {"table", kept.table}, at::kInt, sizes.table_rows, sizes.table_columns, as);
-  TORCH_CHECK(kept.x || !sizes.x, "[", kOp, "] expected x, which ", name(kept.as), " of ",
-              describe(grad_y), " do not replace, got none");
+  TORCH_CHECK(kept.x || !sizes.x, "[", kOp, "] expected x, which codes of ", describe(grad_y),
+              " do not replace, got none");
   check_table(kOp, {"stats", kept.stats}, at::kDouble,
               grad_y.sym_size(1) - options.scope.image_channels, core::kLayerStats, as);
   check_affine(kOp, affine, as);
@@ -202,13 +178,13 @@ TORCH_LIBRARY_FRAGMENT(qact, m) {
       "Tensor? weight_out, Tensor? bias_out, float eps, int levels, float bound, float "
       "positive_share, "
       "float bandwidth, str algorithm, bool track, int image_channels, int context_images, "
-      "str keep) "
+      "bool keep) "
       "-> (Tensor y, Tensor code, Tensor table, Tensor stats, Tensor context)");
   m.def(
       "_quantile_layer_backward(Tensor grad_y, Tensor? x, Tensor code, Tensor table, "
       "Tensor stats, Tensor? weight_in, Tensor? bias_in, Tensor? weight_out, float eps, "
       "int levels, float bound, float positive_share, float bandwidth, str algorithm, "
-      "int image_channels, int context_images, str keep) "
+      "int image_channels, int context_images) "
       "-> (Tensor grad_x, Tensor grad_affine)");
 }
 

@@ -59,17 +59,8 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
   const torch::Tensor context = ops::context_build(x);
   // The first channel is ranked in its image, where that has more than one value.
   const int64_t image = shape.size() > 2 ? 1 : 0;
-  const auto forward = ops::quantile_layer_forward(x, {}, {.scope = {image, 0}}, ops::Keep::codes);
-  // A device that keeps levels gets bytes of that size.
-  const ops::Keep keep = ops::keep_for(device);
-  const ops::KeptSizes sizes = ops::kept_sizes(keep, x, {image, 0});
-  const auto kept = [&](const torch::Tensor& own, const c10::SymInt& rows,
-                        const c10::SymInt& columns) {
-    if (keep == ops::Keep::codes) return own;
-    return torch::zeros({rows.expect_int(), columns.expect_int()}, own.options());
-  };
-  const torch::Tensor code = kept(forward.code, sizes.code_rows, sizes.code_columns);
-  const torch::Tensor table = kept(forward.table, sizes.table_rows, sizes.table_columns);
+  const auto [y, code, table, stats, counts] =
+      ops::quantile_layer_forward(x, {}, {.scope = {image, 0}}, /*keep=*/true);
   const auto [tracked_y, all_stats, batch] = ops::quantile_layer(x, {}, {.track = true});
   const torch::Tensor batches = torch::zeros({}, torch::kLong);
   const auto world = ops::world_layer_forward(x, {}, {}, /*keep=*/true, "").kept;
@@ -88,13 +79,11 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
       {"_quantile_layer_forward",
        "quantile_layer",
        "x",
-       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, image, 0,
-        ops::name(keep)}},
+       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, image, 0, true}},
       {"_quantile_layer_backward",
        "quantile_layer_backward",
        "grad_y",
-       {x, x, code, table, forward.stats, v[0], v[1], v[2], 1e-5, 100, 100.0, 0.5, 0.5, "auto",
-        image, 0, ops::name(keep)}},
+       {x, x, code, table, stats, v[0], v[1], v[2], 1e-5, 100, 100.0, 0.5, 0.5, "auto", image, 0}},
       {"quantile_layer_world",
        "",
        "x",

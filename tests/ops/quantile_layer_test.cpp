@@ -134,11 +134,11 @@ TEST(QuantileLayerOp, WithoutAffineItIsTheSameAsOnesAndZeros) {
 TEST(QuantileLayerOp, SavesOneBytePerElementAndASmallTable) {
   const torch::Tensor x = torch::randn({64, 4, 16, 16});
   const auto [y, code, table, stats, context] =
-      ops::quantile_layer_forward(x, {}, {}, ops::Keep::codes);
+      ops::quantile_layer_forward(x, {}, {}, /*keep=*/true);
   EXPECT_EQ(code.nbytes(), static_cast<size_t>(x.numel()));
   EXPECT_LE((table.nbytes() + stats.nbytes()) / x.size(1), 2048u);
   EXPECT_EQ(context.numel(), 0);
-  EXPECT_FALSE(ops::kept_sizes(ops::Keep::codes, x, {}).x);
+  EXPECT_FALSE(ops::kept_sizes(x, {}).x);
 }
 
 // Never more than x and one byte a value, in any scope and type.
@@ -153,8 +153,8 @@ TEST(QuantileLayerOp, SavesNoMoreThanItsInputAndOneBytePerElement) {
       const torch::Tensor x = torch::randn(shape).to(type);
       for (const core::Scope& scope : {core::Scope{}, {1, 0}, {3, 0}, {0, 2}, {1, 3}}) {
         if (shape[2] * shape[3] == 1 && (scope.image_channels > 0 || scope.images > 0)) continue;
-        const auto sizes = ops::kept_sizes(ops::Keep::codes, x, scope);
-        const auto kept = ops::quantile_layer_forward(x, {}, {.scope = scope}, ops::Keep::codes);
+        const auto sizes = ops::kept_sizes(x, scope);
+        const auto kept = ops::quantile_layer_forward(x, {}, {.scope = scope}, /*keep=*/true);
         const size_t bytes = kept.code.nbytes() + kept.table.nbytes() + (sizes.x ? x.nbytes() : 0);
         EXPECT_LE(bytes, x.nbytes() + static_cast<size_t>(x.numel()))
             << ops::describe(x) << " " << scope.image_channels << " " << scope.images;

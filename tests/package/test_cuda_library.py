@@ -7,12 +7,10 @@ import sys
 
 import pytest
 import torch
-from calls import NUMBERS, ops, vectors
+from calls import ops
 from conftest import built
 
-from qact import _cuda, _fake, _library
-
-SCOPES = [(2, 0), (3, 0), (0, 2), (1, 2), (2, 3), (3, 2), (1, 100)]  # image_channels, context_images
+from qact import _cuda, _library
 
 
 @pytest.mark.parametrize("version", ["2.11.0", "2.15.1+cu130", "2.11.0a0+git123", "3.0"])
@@ -50,8 +48,7 @@ import qact
 assert qact._library.CUDA_MISSING == "", qact._library.CUDA_MISSING
 for name in ("layer_forward", "layer_backward", "layer_track", "activation_forward",
              "activation_kernel", "quantile_apply", "quantile_apply_backward", "context_build",
-             "context_blend", "context_quantiles", "layer_forward_in_scope",
-             "layer_backward_in_scope"):
+             "context_blend", "context_quantiles"):
     assert torch._C._dispatch_has_kernel_for_dispatch_key("qact_python::" + name, "CUDA"), name
     print(name)
 layer = qact.QuantileActivation(3)
@@ -70,35 +67,6 @@ def test_the_package_with_the_cuda_library(tmp_path):
                            capture_output=True, timeout=300)
     assert found.returncode == 0, found.stderr
     assert "torch.Size([8, 3, 4, 4])" in found.stdout
-
-
-# The reshaping knows no device: here it calls the CPU's kernels.
-@pytest.mark.parametrize("shape", [(7, 3, 4, 4), (5, 3, 40, 40)])
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_every_scope_by_contexts_of_a_batch(shape, scope, layout):
-    x = torch.randn(shape).to(memory_format=layout)
-    grad = torch.randn(shape)
-    four = vectors(4)
-    y, kept, stats, context = _cuda.layer_forward_in_scope(x, *four, *NUMBERS, *scope, True, True)
-    expected = ops.layer_forward(x, *four, *NUMBERS, *scope, True, True)
-    torch.testing.assert_close(y, expected[0])
-    assert y.is_contiguous(memory_format=layout)
-    torch.testing.assert_close(stats[:, :4], expected[2][:, :4])
-    assert torch.equal(context, expected[3])
-    found = _cuda.layer_backward_in_scope(grad, x, kept, stats, *four[:3], *NUMBERS, *scope)
-    wanted = ops.layer_backward(grad, x, *expected[1:3], *four[:3], *NUMBERS, *scope)
-    torch.testing.assert_close(found[0], wanted[0])
-    torch.testing.assert_close(found[1], wanted[1], rtol=1e-4, atol=1e-4)
-
-
-def test_without_affine_parameters_or_tracking():
-    x = torch.randn(6, 3, 5)
-    y, kept, stats, context = _cuda.layer_forward_in_scope(x, None, None, None, None, *NUMBERS, 1, 2,
-                                                           False, False)
-    assert torch.equal(y, ops.layer_forward(x, None, None, None, None, *NUMBERS, 1, 2, False,
-                                            False)[0])
-    assert kept.numel() == 0 and stats.shape == (2, 8) and context.shape == (0, 256)
 
 
 @pytest.mark.parametrize("levels,quantised", [(100, True), (300, True), (100, False)])
@@ -120,31 +88,3 @@ def test_levels_that_are_no_byte_are_sorted(monkeypatch, levels, quantised):
     assert asked == [min(levels, 255)]
     with pytest.raises(NotImplementedError, match="expected density_samples=0"):
         _cuda.activation_forward(x, *arguments[:6], 5, 0, True)
-
-
-class OnCuda:
-    """As much of a tensor as kept_bytes looks at."""
-
-    device = torch.device("cuda")
-
-    def __init__(self, *shape):
-        self.shape = shape
-
-    def numel(self):
-        return torch.Size(self.shape).numel()
-
-    def element_size(self):
-        return 4
-
-
-def test_what_is_kept_on_cuda():
-    table = _library.KEPT_TABLE_BYTES
-    x = OnCuda(5, 3, 32, 32)
-    channel = table + 5 * 32 * 32
-    assert _fake.kept_bytes(x, 0, 0) == 3 * channel
-    assert not _fake.needs_x(x, OnCuda(3 * channel))
-    for image_channels, images in ((1, 0), (1, 5)):  # an image's context is ranked again
-        kept = _fake.kept_bytes(x, image_channels, images)
-        assert kept == 2 * channel and _fake.needs_x(x, OnCuda(kept))
-    assert _fake.kept_bytes(x, 0, 2) == 0
-    assert _fake.kept_bytes(OnCuda(5, 3, 4, 4), 0, 0) == 0  # too short for a table

@@ -15,7 +15,7 @@ def layer_saved(x):
     """What the fused layer's forward pass hands to its backward pass."""
     vectors = (None, None, None, None)
     out = qact._quantile_layer_forward(
-        x, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, 0, 0, "codes")
+        x, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, 0, 0, True)
     return out[1:4]
 
 
@@ -55,9 +55,9 @@ def cases():
         ("quantile_layer", (last, *grad_vectors), {"image_channels": 1, "context_images": 3}),
         ("quantile_layer", (crossed, None, None, *grad_vectors[2:]), {"levels": 255}),
         ("_quantile_layer_forward",
-         (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, 1, 0, "codes"), {}),
+         (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, 1, 0, True), {}),
         ("_quantile_layer_backward",
-         (x4, x4, *saved, *vectors[:3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", 0, 0, "codes"), {}),
+         (x4, x4, *saved, *vectors[:3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", 0, 0), {}),
         ("quantile_layer_world", (needs_grad(4, 3, 5, 6), *grad_vectors), {"track": True}),
         ("quantile_layer_world", (last, None, None, *grad_vectors[2:]), {"levels": 255}),
         ("_quantile_layer_world_forward",

@@ -11,7 +11,6 @@
 namespace qact::python {
 
 struct Cpu {
-  static constexpr bool kKnowsScopes = true;
   static constexpr bool kWritesCodes = true;  // whether they are kept or not
   struct Guard {
     explicit Guard(const Tensor&) {}

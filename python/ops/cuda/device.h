@@ -9,7 +9,7 @@
 namespace qact::python {
 
 struct Cuda {
-  static constexpr bool kKnowsScopes = false, kWritesCodes = false;
+  static constexpr bool kWritesCodes = false;
   struct Guard : torch::stable::accelerator::DeviceGuard {
     explicit Guard(const Tensor& x) : DeviceGuard(x.get_device_index()) {}
   };

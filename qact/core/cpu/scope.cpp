@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "qact/core/context.h"
-#include "qact/core/contexts.h"
+#include "qact/core/context_parts.h"
 #include "qact/core/cpu/channels.h"
 #include "qact/core/cpu/short_layer.h"
 #include "qact/core/mutant.h"
@@ -31,29 +31,6 @@ struct Scratch {
         context(tracks ? contexts.channels() * kContextBins : 0) {}
 };
 
-// Where a set's codes and tables lie among those of both, or whether they are kept at all.
-struct Kept {
-  bool any = false;
-  int64_t first_code = 0, first_table = 0;
-
-  Kept(const Scope& scope, const Shape& shape, DType dtype, const ContextSet& contexts) {
-    const auto kept = kept_contexts(scope, shape, dtype);
-    const ContextSet images = image_contexts(scope, shape);
-    const bool of_images = contexts.last <= images.last;
-    any = of_images ? kept.images : kept.others;
-    if (of_images || !kept.images) return;
-    first_code = images.channels() * shape.context_size();
-    first_table = images.channels() * images.per_channel();
-  }
-  // Of the i-th context of each channel.
-  int64_t code(const ContextSet& contexts, int64_t i, int64_t spatial) const {
-    return first_code + i * contexts.channels() * contexts.images * spatial;
-  }
-  int64_t table(const ContextSet& contexts, int64_t i) const {
-    return (first_table + i * contexts.channels()) * kCodeTableWords;
-  }
-};
-
 // body(i, execution) for every context. Several are shared out among the threads; a lone one has
 // all of them.
 template <class MakeBody>
@@ -66,23 +43,6 @@ void for_each_context(const ContextSet& contexts, const Execution& execution,
     auto body = make();
     for (int64_t i = begin; i < end; ++i) body(i, alone);
   });
-}
-
-LayerForward part(const LayerForward& call, const ContextSet& contexts, int64_t i) {
-  LayerForward out = call;
-  const int64_t image = i * contexts.images, c = contexts.first;
-  out.scope = {};
-  out.shape = {contexts.images_of(i), contexts.channels(), call.shape.spatial};
-  out.x = call.x.from(image, c);
-  out.y = call.y.from(image, c);
-  out.weight_in = call.weight_in.from(c);
-  out.bias_in = call.bias_in.from(c);
-  out.weight_out = call.weight_out.from(c);
-  out.bias_out = call.bias_out.from(c);
-  const Kept kept(call.scope, call.shape, call.x.dtype, contexts);
-  out.code = kept.any ? call.code + kept.code(contexts, i, call.shape.spatial) : nullptr;
-  out.table = kept.any && call.table ? call.table + kept.table(contexts, i) : nullptr;
-  return out;
 }
 
 // What is kept of contexts that were added up: their mean statistics and the sum of all.
@@ -123,7 +83,7 @@ class Tracked {
 // `tracked`: where statistics and contexts are added up, if anywhere.
 void forward_each(const LayerForward& call, const ContextSet& contexts, Tracked* tracked,
                   const Execution& execution) {
-  const bool kept = Kept(call.scope, call.shape, call.x.dtype, contexts).any;
+  const bool kept = KeptPlaces(call.scope, call.shape, call.x.dtype, contexts).any;
   const bool shorts =
       cpu::is_short_context(call.quantile, contexts.images * call.shape.spatial, call.x.dtype);
   const bool tracks = tracked && call.context;
@@ -132,7 +92,7 @@ void forward_each(const LayerForward& call, const ContextSet& contexts, Tracked*
       return [&, scratch = Scratch(contexts, call.shape.spatial, !kept && !shorts, false, tracks),
               short_layer = cpu::ShortLayer<Real>(execution.simd)](int64_t i,
                                                                    const Execution& on) mutable {
-        LayerForward own = part(call, contexts, i);
+        LayerForward own = context_part(call, contexts, i);
         if (!kept) own.code = scratch.code.data();
         own.stats = tracked || !shorts ? scratch.stats.data() : nullptr;
         own.context = tracks ? scratch.context.data() : nullptr;
@@ -179,7 +139,7 @@ void forward_others(const LayerForward& call, const Execution& execution) {
     forward_each(call, contexts, &tracked, execution);
     return tracked.finish();
   }
-  LayerForward whole = part(call, contexts, 0);
+  LayerForward whole = context_part(call, contexts, 0);
   if (cpu::is_short_context(call.quantile, contexts.images * call.shape.spatial, call.x.dtype)) {
     return cpu::with_real(call.x.dtype, [&]<class Real>(Real) {
       for_each_channels(contexts, execution, [&](int64_t begin, int64_t end) {
@@ -193,23 +153,6 @@ void forward_others(const LayerForward& call, const Execution& execution) {
     whole.code = code.data();
   }
   cpu::layer_forward_whole(whole, execution);
-}
-
-LayerBackward part(const LayerBackward& call, const ContextSet& contexts, int64_t i) {
-  LayerBackward out = call;
-  const int64_t image = i * contexts.images, c = contexts.first;
-  out.scope = {};
-  out.shape = {contexts.images_of(i), contexts.channels(), call.shape.spatial};
-  out.grad_y = call.grad_y.from(image, c);
-  out.x = call.x.from(image, c);
-  out.weight_in = call.weight_in.from(c);
-  out.bias_in = call.bias_in.from(c);
-  out.weight_out = call.weight_out.from(c);
-  out.grad_x = call.grad_x.from(image, c);
-  const Kept kept(call.scope, call.shape, call.grad_y.dtype, contexts);
-  out.code = kept.any ? call.code + kept.code(contexts, i, call.shape.spatial) : nullptr;
-  out.table = kept.any ? call.table + kept.table(contexts, i) : nullptr;
-  return out;
 }
 
 // The forward pass of a part, for what the backward pass needs of it.
@@ -227,7 +170,7 @@ LayerForward again(const LayerBackward& part) {
 void backward_each(const LayerBackward& call, const ContextSet& contexts,
                    const Execution& execution) {
   if (contexts.channels() == 0) return;
-  const bool kept = Kept(call.scope, call.shape, call.grad_y.dtype, contexts).any;
+  const bool kept = KeptPlaces(call.scope, call.shape, call.grad_y.dtype, contexts).any;
   const int64_t row = 4 * contexts.channels();
   std::vector<double> affine(contexts.per_channel() * row);  // of every context
   const bool shorts =
@@ -239,7 +182,7 @@ void backward_each(const LayerBackward& call, const ContextSet& contexts,
                   Scratch(contexts, call.shape.spatial, !kept && !shorts, !kept && !shorts, false),
               short_layer = cpu::ShortLayer<Real>(execution.simd)](int64_t i,
                                                                    const Execution& on) mutable {
-        LayerBackward own = part(call, contexts, i);
+        LayerBackward own = context_part(call, contexts, i);
         own.grad_affine = affine.data() + i * row;
         if (shorts) return short_layer.backward(own);
         if (!kept) {

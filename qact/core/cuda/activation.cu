@@ -32,12 +32,10 @@ struct Walk {
 
 template <class T>
 __global__ void __launch_bounds__(256)
-    write_plain(Values<T> x, int64_t channel_stride, Results<T> y, Results<T> density, Walk walk,
-                const PassMap* maps, const int32_t* nodes, const LayerStats* stats, int levels) {
+    write_plain(Values<T> x, Results<T> y, Results<T> density, Walk walk, const PassMap* maps,
+                const int32_t* nodes, const LayerStats* stats, int levels) {
   walk.for_each([&](uint32_t channel, uint32_t i) {
-    Values<T> values = x;
-    values.data += channel * channel_stride;
-    const float v = values[i];
+    const float v = x.of(channel)[i];
     const PassMap& map = maps[channel];
     const int k = isnan(v) ? 0 : find_code(v, map, map.code, map.threshold, levels).level;
     y.at(channel, i) =
@@ -73,8 +71,7 @@ void activation_forward(const ActivationForward& call, const Stream& stream) {
     const Results<T> y = results_of<T>(call.shape, call.y);
     const Results<T> density = results_of<T>(call.shape, call.density);
     if (counted(call.shape, call.quantile)) {
-      const SmallCall<T> small{
-          values_of<T>(call.shape, call.x), call.x.channel_stride, y, {}, density, /*plain=*/true};
+      const SmallCall<T> small{values_of<T>(call.shape, call.x), y, {}, density, /*plain=*/true};
       return run_counted(kWhat, call.shape, small, solve, stream);
     }
     char* scratch = static_cast<char*>(stream.scratch);
@@ -88,7 +85,7 @@ void activation_forward(const ActivationForward& call, const Stream& stream) {
                     static_cast<uint32_t>(call.shape.context_size()),
                     static_cast<uint32_t>(call.shape.channels)};
     launch(kWhat, write_plain<T>, walk.grid(), 256, 0, static_cast<cudaStream_t>(stream.handle),
-           values_of<T>(call.shape, call.x), call.x.channel_stride, y, density, walk, maps, nodes,
+           values_of<T>(call.shape, call.x), y, density, walk, maps, nodes,
            reinterpret_cast<const LayerStats*>(solve.stats), call.quantile.levels);
   });
 }

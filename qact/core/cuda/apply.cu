@@ -40,10 +40,10 @@ struct Vectors {
 };
 
 template <class T>
-__global__ void apply(Values<T> x, int64_t channel_stride, Results<T> y, Vectors vectors,
-                      const double* quantiles, int levels, bool quantised) {
+__global__ void apply(Values<T> all, Results<T> y, Vectors vectors, const double* quantiles,
+                      int levels, bool quantised) {
   const uint32_t channel = blockIdx.y;
-  x.data += channel * channel_stride;
+  const Values<T> x = all.of(channel);
   const double* q = quantiles + static_cast<int64_t>(channel) * levels;
   const double scale = vectors.out_scale.at(channel, 1.0);
   const double shift = vectors.out_shift.at(channel, 0.0);
@@ -84,13 +84,11 @@ struct AffineSums {
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    apply_backward(Values<T> dy, int64_t dy_channel, Values<T> x, int64_t x_channel, Results<T> dx,
-                   Vectors vectors, const double* quantiles, const double* density, int levels,
-                   float* grad_affine) {
+    apply_backward(Values<T> all_dy, Values<T> all_x, Results<T> dx, Vectors vectors,
+                   const double* quantiles, const double* density, int levels, float* grad_affine) {
   __shared__ Room<AffineSums, kBlock / kWarp> room;
   const uint32_t channel = blockIdx.x;
-  dy.data += channel * dy_channel;
-  x.data += channel * x_channel;
+  const Values<T> dy = all_dy.of(channel), x = all_x.of(channel);
   const double* q = quantiles + static_cast<int64_t>(channel) * levels;
   const double* f = density + static_cast<int64_t>(channel) * (levels + 1);
   const double scale = vectors.scale.at(channel, 1.0);
@@ -123,8 +121,8 @@ void quantile_apply(const QuantileApply& call, const Stream& stream) {
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(call.shape.channels));
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
     launch(kWhat, apply<T>, grid, kBlock, 0, static_cast<cudaStream_t>(stream.handle),
-           values_of<T>(call.shape, call.x), call.x.channel_stride,
-           results_of<T>(call.shape, call.y), vectors, call.quantiles, call.levels, call.quantised);
+           values_of<T>(call.shape, call.x), results_of<T>(call.shape, call.y), vectors,
+           call.quantiles, call.levels, call.quantised);
   });
 }
 
@@ -142,9 +140,8 @@ void quantile_apply_backward(const QuantileApplyBackward& call, float* grad_affi
          density);
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
     launch(kWhat, apply_backward<T>, grid, kBlock, 0, handle, values_of<T>(call.shape, call.grad_y),
-           call.grad_y.channel_stride, values_of<T>(call.shape, call.x), call.x.channel_stride,
-           results_of<T>(call.shape, call.grad_x), vectors, call.quantiles, density, call.levels,
-           grad_affine);
+           values_of<T>(call.shape, call.x), results_of<T>(call.shape, call.grad_x), vectors,
+           call.quantiles, density, call.levels, grad_affine);
   });
 }
 

@@ -79,16 +79,18 @@ struct GradWeights {
 struct GradSolve {
   int levels;
   double eps, n;
-  uint32_t channels;
+  Divider channels;  // of a set of contexts
   ChannelVector weight_in, weight_out;
   const int32_t* tables;
-  float* grad_affine;  // [4][channels]
+  float* grad_affine;  // four rows, this far apart:
+  int64_t pitch;
 
   __device__ const CodeTable& table_of(uint32_t c) const {
     return *reinterpret_cast<const CodeTable*>(tables + int64_t{c} * kCodeTableWords);
   }
   __device__ GradWeights weights(uint32_t c) const {
-    return {weight_in.at(c, 1.0), weight_out.at(c, 1.0)};
+    const uint32_t channel = channels.remainder(c);
+    return {weight_in.at(channel, 1.0), weight_out.at(channel, 1.0)};
   }
   __device__ GradMap operator()(uint32_t c, const GradSums& sums, bool keep) const {
     return (*this)(c, weights(c), sums, keep);
@@ -107,9 +109,9 @@ struct GradSolve {
     const double dz_xhat = outer * (sums.f_dy_xhat * share - dy * t.f_xhat - dy_yhat * f_yhat_xhat);
     if (keep) {
       grad_affine[c] = static_cast<float>(n * dz_xhat);
-      grad_affine[channels + c] = static_cast<float>(n * dz);
-      grad_affine[2 * channels + c] = static_cast<float>(n * dy_yhat);
-      grad_affine[3 * channels + c] = static_cast<float>(n * dy);
+      grad_affine[pitch + c] = static_cast<float>(n * dz);
+      grad_affine[2 * pitch + c] = static_cast<float>(n * dy_yhat);
+      grad_affine[3 * pitch + c] = static_cast<float>(n * dy);
     }
     const double inner = weight.in * inv1, both = inner * outer;
     return {static_cast<float>(both), static_cast<float>(-both * slope * dy_yhat),
@@ -124,7 +126,7 @@ struct GradCall {
   const T* dy;
   T* dx;
   const uint8_t* code;
-  Layout dy_layout, dx_layout;
+  Layout dy_layout, dx_layout, code_layout;
   GradSolve solve;
 };
 

@@ -45,12 +45,23 @@ __device__ inline uint32_t channels_of_block(const Extent& extent) {
   return min(static_cast<uint32_t>(kGroup), extent.channels - blockIdx.x * kGroup);
 }
 
-template <int kSize, class T>
-__device__ inline Gradient<T, kSize> load_gradient(const GradCall<T>& call, const Extent& extent,
-                                                   uint32_t place, uint32_t channel) {
-  return {load<kSize>(call.dy + place * call.dy_layout.row_stride + channel),
-          load<kSize>(call.code + static_cast<int64_t>(place) * extent.channels + channel)};
-}
+// A thread's own channels.
+template <class T, int kSize>
+struct ColumnGradient {
+  const T* dy;
+  const uint8_t* code;
+  int64_t dy_row, code_row;
+
+  __device__ ColumnGradient(const GradCall<T>& call, uint32_t channel)
+      : dy(call.dy + call.dy_layout.start(channel)),
+        code(call.code + call.code_layout.start(channel)),
+        dy_row(call.dy_layout.row_stride),
+        code_row(call.code_layout.row_stride) {}
+
+  __device__ Gradient<T, kSize> operator()(uint32_t place) const {
+    return {load<kSize>(dy + place * dy_row), load<kSize>(code + place * code_row)};
+  }
+};
 
 inline constexpr int kGradAhead = 4;
 inline constexpr int kColumnThreads = 512;
@@ -76,8 +87,7 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
   __syncthreads();
   ThreadSums sums[kSize];
   column.template for_each_batch<kGradAhead>(
-      extent, blockIdx.y,
-      [&](uint32_t place) { return load_gradient<kSize>(call, extent, place, column.channel); },
+      extent, blockIdx.y, ColumnGradient<T, kSize>(call, column.channel),
       [&]<int kCount>(const Gradient<T, kSize>(&given)[kCount], uint32_t) {
 #pragma unroll
         for (int a = 0; a < kCount; ++a) {
@@ -127,9 +137,9 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
     return maps[base + channel].row(call.solve.table_of(base + channel), code);
   });
   if (!QACT_MUTANT("cuda_grad_columns_sync")) __syncthreads();
+  T* own = call.dx + call.dx_layout.start(column.channel);
   column.template for_each_batch<kGradAhead>(
-      extent, blockIdx.y,
-      [&](uint32_t place) { return load_gradient<kSize>(call, extent, place, column.channel); },
+      extent, blockIdx.y, ColumnGradient<T, kSize>(call, column.channel),
       [&]<int kCount>(const Gradient<T, kSize>(&given)[kCount], uint32_t first) {
 #pragma unroll
         for (int a = 0; a < kCount; ++a) {
@@ -140,7 +150,7 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
             dx.v[i] = from_float<T>(row(to_float(given[a].dy.v[i])));
           }
           const int64_t row = (first + a * column.step()) * call.dx_layout.row_stride;
-          *reinterpret_cast<Pack<T, kSize>*>(call.dx + row + column.channel) = dx;
+          *reinterpret_cast<Pack<T, kSize>*>(own + row) = dx;
         }
       });
 }

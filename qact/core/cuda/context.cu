@@ -21,11 +21,10 @@ __device__ inline float scaled(float x, float scale, float shift) {
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    build(Values<T> x, int64_t channel_stride, ChannelVector scale, ChannelVector shift,
-          unsigned long long* contexts) {
+    build(Values<T> all, ChannelVector scale, ChannelVector shift, unsigned long long* contexts) {
   __shared__ uint32_t count[kContextBins];
   const uint32_t channel = blockIdx.y;
-  x.data += channel * channel_stride;
+  const Values<T> x = all.of(channel);
   const float a = static_cast<float>(scale.at(channel, 1.0));
   const float b = static_cast<float>(shift.at(channel, 0.0));
   count[threadIdx.x] = 0;
@@ -55,12 +54,11 @@ struct ScaledKeys {
 // A block has one channel, whose values are counted by their own bins.
 template <class T>
 __global__ void __launch_bounds__(kTieBlock)
-    build_ties(Values<T> x, int64_t channel_stride, ChannelVector scale, ChannelVector shift,
-               int64_t* contexts) {
+    build_ties(Values<T> all, ChannelVector scale, ChannelVector shift, int64_t* contexts) {
   static_assert(kTieBlock >= kContextBins);
   __shared__ Room<RefineSpace<Short>> room;
   const uint32_t channel = blockIdx.x;
-  x.data += channel * channel_stride;
+  const Values<T> x = all.of(channel);
   const ScaledKeys<T> keys{x, static_cast<float>(scale.at(channel, 1.0)),
                            static_cast<float>(shift.at(channel, 0.0)), x.n};
   int64_t* own = contexts + int64_t{channel} * kContextBins + threadIdx.x;
@@ -153,11 +151,10 @@ void context_build(const ContextBuild& call, const Stream& stream) {
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(call.shape.channels));
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
     launch("context_build", build<T>, grid, kBlock, 0, handle, values_of<T>(call.shape, call.x),
-           call.x.channel_stride, call.scale, call.shift,
-           reinterpret_cast<unsigned long long*>(call.context));
+           call.scale, call.shift, reinterpret_cast<unsigned long long*>(call.context));
     launch("context_build", build_ties<T>, dim3(static_cast<unsigned>(call.shape.channels)),
-           kTieBlock, 0, handle, values_of<T>(call.shape, call.x), call.x.channel_stride,
-           call.scale, call.shift, call.context);
+           kTieBlock, 0, handle, values_of<T>(call.shape, call.x), call.scale, call.shift,
+           call.context);
   });
 }
 

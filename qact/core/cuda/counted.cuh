@@ -59,8 +59,7 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
   const uint32_t channel = blockIdx.x, i = threadIdx.x;
   const Quantile& quantile = solve.quantile;
   const float bound = static_cast<float>(quantile.bound);
-  Values<T> values = call.x;
-  values.data += channel * call.channel_stride;
+  const Values<T> values = call.x.of(channel);
   const uint32_t n = values.n;
   const bool inside = i < n;
   const float x = inside ? values[i] : NAN;
@@ -155,7 +154,7 @@ __global__ void __launch_bounds__(kCounted) forward_counted(SmallCall<T> call, S
           space.table, table);
     }
   }
-  if (solve.stats && i == 0) reinterpret_cast<LayerStats*>(solve.stats)[channel] = stats;
+  if (i == 0) solve.put_stats(channel, stats);
 }
 
 }  // namespace qact::core::cuda

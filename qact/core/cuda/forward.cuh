@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
   Partial* const shared = shared_room.array();
   let_next_start();
   const uint32_t channel = blockIdx.y, part = blockIdx.x;
-  const T* values = x + channel * layout.channel_stride;
+  const T* values = x + layout.start(channel);
   const float shift = shift_of(to_float(values[0]));
   Partial all;
   for_each_pack<kSize>(extent, part, [&](uint32_t image, uint32_t place, uint32_t) {
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads, kCountBlocks)
   __shared__ Room<ChannelPlan> plan_room;
   ChannelPlan& plan = plan_room.value();
   const uint32_t channel = blockIdx.y, part = blockIdx.x;
-  const T* values = x + channel * layout.channel_stride;
+  const T* values = x + layout.start(channel);
   clear_words(bins, counts.per_part * 2);
   wait_for_previous();
   let_next_start();
@@ -179,8 +179,8 @@ __device__ inline bool solve_quickly(const Team& team, const SolveCall& call,
 
 template <class T, class Limit, int kBlock>
 __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
-    solve(Values<T> values, int64_t channel_stride, const ChannelPlan* plans, PartCounts counts,
-          SolveCall call, PassMap* maps) {
+    solve(Values<T> all, const ChannelPlan* plans, PartCounts counts, SolveCall call,
+          PassMap* maps) {
   extern __shared__ __align__(32) unsigned char memory[];
   auto& space = *reinterpret_cast<PassSpace<Limit, kBlock>*>(memory);
   __shared__ Room<ChannelPlan> plan_room;
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   let_next_start();
   if (threadIdx.x == 0) plan = plans[channel];
   __syncthreads();
-  values.data += channel * channel_stride;
+  const Values<T> values = all.of(channel);
   if (plan.again) {
     plan_again(values, call, channel, reinterpret_cast<Partial*>(memory), plan);
     // It was counted by other bins.

@@ -14,15 +14,16 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Room<Partial, kThreads / kWarp * Columns::kLanes> shared_room;
   Partial* const shared = shared_room.array();
   const Columns column(blockIdx.x);
+  const T* own = x + layout.start(column.channel);
   Partial all[kSize];
   float shift[kSize];
 #pragma unroll
   for (int i = 0; i < kSize; ++i) {
-    shift[i] = column.channel < extent.channels ? shift_of(to_float(x[column.channel + i])) : 0;
+    shift[i] = column.channel < extent.channels ? shift_of(to_float(own[i])) : 0;
   }
   column.template for_each_batch<8>(
       extent, blockIdx.y,
-      [&](uint32_t place) { return load<kSize>(x + place * layout.row_stride + column.channel); },
+      [&](uint32_t place) { return load<kSize>(own + place * layout.row_stride); },
       [&]<int kCount>(const Pack<T, kSize>(&packs)[kCount], uint32_t) {
 #pragma unroll
         for (int i = 0; i < kSize; ++i) {
@@ -53,12 +54,12 @@ struct ColumnBins {
 
 // The plans of a block's channels, a warp each; the first block of a channel hands its plan on.
 template <int kGroup, class T>
-__device__ inline void plan_columns(const T* x, const Extent& extent, const Summaries& summaries,
-                                    const NormIn& norm_in, const Quantile& quantile,
-                                    ChannelPlan* plans) {
+__device__ inline void plan_columns(const T* x, const Starts& start, const Extent& extent,
+                                    const Summaries& summaries, const NormIn& norm_in,
+                                    const Quantile& quantile, ChannelPlan* plans) {
   const uint32_t warp = threadIdx.x / kWarp, own = blockIdx.x * kGroup + warp;
   if (warp < kGroup && own < extent.channels) {
-    plan_channel(summaries, to_float(x[own]), extent.n, own, norm_in, quantile, plans[warp]);
+    plan_channel(summaries, to_float(x[start(own)]), extent.n, own, norm_in, quantile, plans[warp]);
     if (blockIdx.y == 0 && threadIdx.x % kWarp == 0) summaries.plans[own] = plans[warp];
   }
   __syncthreads();
@@ -75,9 +76,10 @@ __global__ void __launch_bounds__(kBlock)
   const uint32_t table = counts.per_part * 2;
   clear_words(tables, table * kGroup);
   let_next_start();
-  plan_columns<kGroup>(x, extent, summaries, norm_in, quantile, plans);
+  plan_columns<kGroup>(x, layout.start, extent, summaries, norm_in, quantile, plans);
   const Column<kGroup, kSize> column(blockIdx.x);
   const uint32_t first = column.channel - blockIdx.x * kGroup;
+  const T* own = x + layout.start(column.channel);
   ColumnBins bins[kSize];
   bool some = false;
 #pragma unroll
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kBlock)
   if (!__syncthreads_or(some)) return;
   column.template for_each_batch<8>(
       extent, blockIdx.y,
-      [&](uint32_t place) { return load<kSize>(x + place * layout.row_stride + column.channel); },
+      [&](uint32_t place) { return load<kSize>(own + place * layout.row_stride); },
       [&]<int kCount>(const Pack<T, kSize>(&packs)[kCount], uint32_t) {
 #pragma unroll
         for (int a = 0; a < kCount; ++a) {
@@ -112,8 +114,8 @@ __global__ void __launch_bounds__(kBlock)
 
 template <class T, int kGroup, int kSize, int kBlock>
 __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
-    write_columns(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* code, Extent extent,
-                  const PassMap* maps, int levels, int words) {
+    write_columns(const T* x, Layout layout, T* y, Layout y_layout, uint8_t* code,
+                  Layout code_layout, Extent extent, const PassMap* maps, int levels, int words) {
   extern __shared__ __align__(16) uint32_t tables[];
   const uint32_t base = blockIdx.x * kGroup, pitch = words + kCodes / 4;
   for (int g = threadIdx.x / kWarp; g < kGroup; g += kBlock / kWarp) {
@@ -122,6 +124,9 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
     }
   }
   const Column<kGroup, kSize> column(blockIdx.x);
+  const T* own = x + layout.start(column.channel);
+  T* own_y = y + y_layout.start(column.channel);
+  uint8_t* own_code = code ? code + code_layout.start(column.channel) : nullptr;
   const uint8_t* by_bin = reinterpret_cast<const uint8_t*>(tables);
   ColumnBins bins[kSize];
   const uint8_t* by_code[kSize] = {};
@@ -141,7 +146,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   const auto write = [&](const auto& find) {
     column.template for_each_batch<4>(
         extent, blockIdx.y,
-        [&](uint32_t place) { return load<kSize>(x + place * layout.row_stride + column.channel); },
+        [&](uint32_t place) { return load<kSize>(own + place * layout.row_stride); },
         [&]<int kCount>(const Pack<T, kSize>(&packs)[kCount], uint32_t first) {
 #pragma unroll
           for (int a = 0; a < kCount; ++a) {
@@ -154,11 +159,10 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
               out.v[i] = from_float<T>(found.level * scale[i] + shift[i]);
               out_code.v[i] = static_cast<uint8_t>(found.code);
             }
-            *reinterpret_cast<Pack<T, kSize>*>(y + place * y_layout.row_stride + column.channel) =
-                out;
+            *reinterpret_cast<Pack<T, kSize>*>(own_y + place * y_layout.row_stride) = out;
             if (!code) continue;
-            *reinterpret_cast<Pack<uint8_t, kSize>*>(
-                code + static_cast<int64_t>(place) * extent.channels + column.channel) = out_code;
+            *reinterpret_cast<Pack<uint8_t, kSize>*>(own_code + place * code_layout.row_stride) =
+                out_code;
           }
         });
   };

@@ -40,7 +40,7 @@ __device__ inline void sum_group(const Share& share, const SmallCall<T>& call, u
   float shift[kGroup], sum[kGroup] = {}, square[kGroup] = {}, low[kGroup], high[kGroup];
 #pragma unroll
   for (int g = 0; g < kGroup; ++g) {
-    shift[g] = shift_of(to_float(call.x.data[(first + g) * call.channel_stride]));
+    shift[g] = shift_of(to_float(call.x.data[call.x.start(first + g)]));
     low[g] = INFINITY;
     high[g] = -INFINITY;
   }

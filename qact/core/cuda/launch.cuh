@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "qact/core/cuda/numbers.cuh"
+#include "qact/core/cuda/scope.h"
 #include "qact/core/cuda/tensor.cuh"
 #include "qact/core/mutant.h"
 #include "qact/core/view.h"
@@ -153,44 +154,78 @@ inline Order order_of(const Shape& shape, const View& view) {
   const bool even = shape.spatial == 1 || view.batch_stride == shape.spatial * view.spatial_stride;
   return view.channel_stride == 1 && even ? Order::columns : Order::neither;
 }
+inline Order order_of(const Contexts& contexts, const View& view) {
+  return order_of(contexts.shape, view);
+}
 
-inline Layout layout_of(const Shape& shape, const View& view) {
+inline Divider channels_of(const Contexts& contexts) {
+  return Divider(static_cast<uint32_t>(contexts.shape.channels));
+}
+
+inline Starts starts_of(const Contexts& contexts, int64_t channel_stride, int64_t set_stride) {
+  return {channel_stride, set_stride, channels_of(contexts)};
+}
+inline Starts starts_of(const Contexts& contexts, const View& view) {
+  return starts_of(contexts, view.channel_stride, contexts.shape.batch * view.batch_stride);
+}
+
+inline Layout layout_of(const Contexts& contexts, const View& view) {
   Layout out;
   out.batch_stride = view.batch_stride;
-  out.channel_stride = view.channel_stride;
-  out.row_stride = shape.spatial == 1 ? view.batch_stride : view.spatial_stride;
+  out.row_stride = contexts.shape.spatial == 1 ? view.batch_stride : view.spatial_stride;
+  out.start = starts_of(contexts, view);
   return out;
 }
 
 template <class T>
-Values<T> values_of(const Shape& shape, const View& view) {
-  return {static_cast<const T*>(view.data), static_cast<uint32_t>(shape.context_size()),
-          view.batch_stride, view.spatial_stride, Divider(static_cast<uint32_t>(shape.spatial))};
+Values<T> values_of(const Contexts& contexts, const View& view) {
+  return {static_cast<const T*>(view.data),
+          static_cast<uint32_t>(contexts.size()),
+          view.batch_stride,
+          view.spatial_stride,
+          Divider(static_cast<uint32_t>(contexts.shape.spatial)),
+          starts_of(contexts, view)};
 }
 
 template <class T>
-Results<T> results_of(const Shape& shape, const View& view) {
-  return {static_cast<T*>(view.data), view.channel_stride, view.batch_stride, view.spatial_stride,
-          Divider(static_cast<uint32_t>(shape.spatial))};
+Results<T> results_of(const Contexts& contexts, const View& view) {
+  return {static_cast<T*>(view.data), view.batch_stride, view.spatial_stride,
+          Divider(static_cast<uint32_t>(contexts.shape.spatial)), starts_of(contexts, view)};
+}
+
+// Codes lie in the order of a tensor, set by set: in rows, a context's side by side; in columns,
+// those of a place.
+inline Layout code_layout(const Contexts& contexts, Order order) {
+  const int64_t n = contexts.size(), channels = contexts.shape.channels;
+  const bool columns = order == Order::columns;
+  return {contexts.shape.spatial, channels, starts_of(contexts, columns ? 1 : n, channels * n)};
+}
+inline Results<uint8_t> code_results(const Contexts& contexts, Order order, uint8_t* code) {
+  const bool columns = order == Order::columns;
+  const int64_t spatial = contexts.shape.spatial, channels = contexts.shape.channels;
+  return {code, columns ? spatial * channels : spatial, columns ? channels : 1,
+          Divider(static_cast<uint32_t>(spatial)), code_layout(contexts, order).start};
 }
 
 // Whether packs of `size` values can be loaded and stored.
-inline bool packs(const Shape& shape, const View& view, int size, int bytes) {
+inline bool packs(const Contexts& contexts, const View& view, int size, int bytes) {
+  const Shape& shape = contexts.shape;
   const bool columns = order_of(shape, view) == Order::columns;
   const int64_t run = columns ? shape.channels : shape.spatial;
-  const Layout layout = layout_of(shape, view);
-  const bool strides = columns ? layout.row_stride % size == 0
-                               : (layout.batch_stride % size == 0 || shape.batch == 1) &&
-                                     (layout.channel_stride % size == 0 || shape.channels == 1);
-  return run % size == 0 && strides &&
+  const auto even = [&](int64_t stride, int64_t steps) { return stride % size == 0 || steps == 1; };
+  const bool strides =
+      columns ? even(layout_of(shape, view).row_stride, shape.context_size())
+              : even(view.channel_stride, shape.channels) && even(view.batch_stride, shape.batch);
+  return run % size == 0 && strides && even(shape.batch * view.batch_stride, contexts.sets) &&
          reinterpret_cast<uintptr_t>(view.data) % (static_cast<size_t>(size) * bytes) == 0;
 }
 
 // Parts of a channel, so that about `blocks` run in all, or whole rounds of so many; the shape
 // alone decides. No part holds more values than a 16-bit count can tell.
-inline Extent extent_of(const Shape& shape, Order order, int size, int64_t groups, int64_t blocks,
-                        int64_t least) {
+inline Extent extent_of(const Contexts& contexts, Order order, int size, int64_t groups,
+                        int64_t blocks, int64_t least) {
   constexpr int64_t kMost = 65024;
+  const Shape& shape = contexts.shape;
   const int64_t n = shape.context_size();
   const int64_t fewest = (n + kMost - 1) / kMost;
   const int64_t rounds = (fewest * groups + blocks - 1) / blocks;
@@ -199,7 +234,7 @@ inline Extent extent_of(const Shape& shape, Order order, int size, int64_t group
   const int64_t units = order == Order::rows ? n / size : n;
   Extent out;
   out.n = static_cast<uint32_t>(n);
-  out.channels = static_cast<uint32_t>(shape.channels);
+  out.channels = static_cast<uint32_t>(contexts.count());
   out.spatial = static_cast<uint32_t>(shape.spatial);
   out.per_part = static_cast<uint32_t>((units + parts - 1) / parts);
   const int64_t rest = QACT_MUTANT("cuda_parts_tail") ? 0 : out.per_part - 1;

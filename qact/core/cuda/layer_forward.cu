@@ -14,14 +14,15 @@ bool alike(const Shape& shape, const View& a, const View& b) {
   return order_of(shape, a) == order_of(shape, b);
 }
 
-size_t layer_forward_scratch(const LayerForward& call) {
+size_t forward_part_scratch(const ForwardPart& call) {
   if (small(call)) return 0;
-  return Passes(call.shape, call.x, call.quantile).scratch();
+  return Passes(call.contexts(), call.x, call.quantile).scratch();
 }
 
-void layer_forward(const LayerForward& call, const Stream& stream) {
-  SolveCall solve(call.quantile, call.shape.context_size());
-  solve.norm_in = {true, call.eps, call.weight_in, call.bias_in};
+void forward_part(const ForwardPart& call, const Stream& stream) {
+  const Contexts contexts = call.contexts();
+  SolveCall solve(call.quantile, contexts.size());
+  solve.norm_in = {true, call.eps, call.weight_in, call.bias_in, channels_of(contexts)};
   solve.eps = QACT_MUTANT("cuda_layer_eps") ? 0 : call.eps;
   solve.weight_out = call.weight_out;
   solve.bias_out = call.bias_out;
@@ -29,11 +30,11 @@ void layer_forward(const LayerForward& call, const Stream& stream) {
   solve.stats = call.stats;
   solve.context = call.context;
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
-    if (counted(call.shape, call.quantile)) {
-      return run_counted("quantile_layer", call.shape, small_call<T>(call), solve, stream);
+    if (counted(contexts, call.quantile)) {
+      return run_counted("quantile_layer", contexts, small_call<T>(call), solve, stream);
     }
     if (small(call)) return run_small<T>("quantile_layer", call, solve, stream);
-    const Passes passes(call.shape, call.x, call.quantile);
+    const Passes passes(contexts, call.x, call.quantile);
     passes.solve<T>("quantile_layer", call.x, solve, stream);
     passes.write<T>("quantile_layer", call, stream);
   });

@@ -106,6 +106,7 @@ struct Divider {
     magic = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d)) / d + 1);
   }
   __device__ uint32_t quotient(uint32_t n) const { return (__umulhi(n, magic) + n) >> shift; }
+  __device__ uint32_t remainder(uint32_t n) const { return n - quotient(n) * divisor; }
 };
 
 }  // namespace qact::core::cuda

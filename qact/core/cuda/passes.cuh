@@ -14,25 +14,23 @@ inline constexpr int kWriteGroup = 32, kWriteBlock = 1024;
 
 class Passes {
  public:
-  Passes(const Shape& shape, const View& x, const Quantile& quantile)
-      : shape_(shape),
-        order_(order_of(shape, x)),
+  Passes(const Contexts& contexts, const View& x, const Quantile& quantile)
+      : contexts_(contexts),
+        order_(order_of(contexts, x)),
         bytes_(x.dtype == DType::f32 ? 4 : 2),
         size_(order_ == Order::rows ? 16 / bytes_ : kColumnPack),
-        packed_(packs(shape, x, size_, bytes_)),
-        exact_(quantile.exact_for(shape.context_size())) {
+        packed_(packs(contexts, x, size_, bytes_)),
+        exact_(quantile.exact_for(contexts.size())) {
     const int size = packed_ ? size_ : 1;
     const bool rows = order_ == Order::rows;
-    summary_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kSummaryGroup),
+    summary_ = extent_of(contexts, order_, size, rows ? contexts.count() : groups(kSummaryGroup),
                          rows ? 1056 : 528, rows ? 4096 : 512);
-    count_ = extent_of(shape, order_, size, rows ? shape.channels : groups(kCountGroup),
+    count_ = extent_of(contexts, order_, size, rows ? contexts.count() : groups(kCountGroup),
                        rows ? 528 : 132, 4096);
-    words_ = static_cast<uint32_t>(bins_for(shape.context_size()) + 16) / 2;
+    words_ = static_cast<uint32_t>(bins_for(contexts.size()) + 16) / 2;
   }
 
-  size_t scratch() const {
-    return keys_at() + (exact_ ? size_t{4} * shape_.channels * shape_.context_size() : 0);
-  }
+  size_t scratch() const { return keys_at() + (exact_ ? size_t{4} * contexts_.values() : 0); }
 
   // Everything up to the maps from values to codes.
   template <class T>
@@ -50,8 +48,9 @@ class Passes {
   }
 
   template <class T>
-  void write(const char* what, const LayerForward& call, const Stream& stream) const {
-    const bool packed = packed_ && packs(shape_, call.y, size_, bytes_);
+  void write(const char* what, const ForwardPart& call, const Stream& stream) const {
+    const bool packed = packed_ && packs(contexts_, call.y, size_, bytes_) &&
+                        reinterpret_cast<uintptr_t>(call.code) % size_ == 0;
     if (order_ == Order::rows) {
       packed ? write_rows<T, 16 / sizeof(T)>(what, call, stream)
              : write_rows<T, 1>(what, call, stream);
@@ -64,13 +63,15 @@ class Passes {
  private:
   int table_words() const { return static_cast<int>(words_) / 2; }  // of codes by bin
   static size_t round_up(size_t bytes) { return (bytes + 255) / 256 * 256; }
-  size_t plans_at() const { return round_up(sizeof(Partial) * shape_.channels * summary_.parts); }
-  size_t counts_at() const { return plans_at() + round_up(sizeof(ChannelPlan) * shape_.channels); }
+  size_t plans_at() const { return round_up(sizeof(Partial) * contexts_.count() * summary_.parts); }
+  size_t counts_at() const {
+    return plans_at() + round_up(sizeof(ChannelPlan) * contexts_.count());
+  }
   size_t maps_at() const {
-    return counts_at() + round_up(size_t{4} * words_ * shape_.channels * count_.parts);
+    return counts_at() + round_up(size_t{4} * words_ * contexts_.count() * count_.parts);
   }
 
-  size_t keys_at() const { return maps_at() + round_up(sizeof(PassMap) * shape_.channels); }
+  size_t keys_at() const { return maps_at() + round_up(sizeof(PassMap) * contexts_.count()); }
 
   static char* scratch(const Stream& stream) { return static_cast<char*>(stream.scratch); }
   Summaries summaries(const Stream& stream) const {
@@ -83,7 +84,7 @@ class Passes {
   PassMap* maps(const Stream& stream) const {
     return reinterpret_cast<PassMap*>(scratch(stream) + maps_at());
   }
-  unsigned channels() const { return static_cast<unsigned>(shape_.channels); }
+  unsigned channels() const { return static_cast<unsigned>(contexts_.count()); }
   unsigned groups(unsigned of) const { return (channels() + of - 1) / of; }
 
   template <class T, int kSize>
@@ -91,7 +92,7 @@ class Passes {
                   const Stream& stream) const {
     const auto handle = static_cast<cudaStream_t>(stream.handle);
     const T* x = static_cast<const T*>(view.data);
-    const Layout layout = layout_of(shape_, view);
+    const Layout layout = layout_of(contexts_, view);
     launch(what, summarise_rows<T, kSize>, dim3(summary_.parts, channels()), kThreads, 0, handle, x,
            layout, summary_, summaries(stream).parts);
     launch_next(what, cuda::count_rows<T, kSize>, dim3(count_.parts, channels()), kThreads,
@@ -104,7 +105,7 @@ class Passes {
                      const Stream& stream) const {
     const auto handle = static_cast<cudaStream_t>(stream.handle);
     const T* x = static_cast<const T*>(view.data);
-    const Layout layout = layout_of(shape_, view);
+    const Layout layout = layout_of(contexts_, view);
     launch(what, summarise_columns<T, kSummaryGroup, kSize>,
            dim3(groups(kSummaryGroup), summary_.parts), kThreads, 0, handle, x, layout, summary_,
            summaries(stream).parts);
@@ -121,7 +122,7 @@ class Passes {
       call.keys = reinterpret_cast<uint32_t*>(scratch(stream) + keys_at());
       return solve<T, Long, 1024>(what, view, call, stream);
     }
-    if (shape_.context_size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
+    if (contexts_.size() < kLongChannel && call.quantile.levels <= Short::kLevels) {
       return solve<T, Short, kThreads>(what, view, call, stream);
     }
     solve<T, Long, kThreads>(what, view, call, stream);
@@ -131,31 +132,33 @@ class Passes {
              const Stream& stream) const {
     launch_next(what, cuda::solve<T, Limit, kBlock>, dim3(channels()), kBlock,
                 sizeof(PassSpace<Limit, kBlock>), static_cast<cudaStream_t>(stream.handle),
-                values_of<T>(shape_, view), view.channel_stride, summaries(stream).plans,
-                counts(stream), call, maps(stream));
+                values_of<T>(contexts_, view), summaries(stream).plans, counts(stream), call,
+                maps(stream));
   }
 
   template <class T, int kSize>
-  void write_rows(const char* what, const LayerForward& call, const Stream& stream) const {
-    const Extent extent = extent_of(shape_, order_, kSize, shape_.channels, 2112, 4096);
+  void write_rows(const char* what, const ForwardPart& call, const Stream& stream) const {
+    const Extent extent = extent_of(contexts_, order_, kSize, contexts_.count(), 2112, 4096);
     launch_next(what, cuda::write_rows<T, kSize>, dim3(extent.parts, channels()), kThreads, 0,
                 static_cast<cudaStream_t>(stream.handle), static_cast<const T*>(call.x.data),
-                layout_of(shape_, call.x), static_cast<T*>(call.y.data), layout_of(shape_, call.y),
-                call.code, extent, maps(stream), call.quantile.levels, table_words());
+                layout_of(contexts_, call.x), static_cast<T*>(call.y.data),
+                layout_of(contexts_, call.y), call.code, extent, maps(stream), call.quantile.levels,
+                table_words());
   }
 
   template <class T, int kSize>
-  void write_columns(const char* what, const LayerForward& call, const Stream& stream) const {
-    const Extent extent = extent_of(shape_, order_, kSize, groups(kWriteGroup), 132, 512);
+  void write_columns(const char* what, const ForwardPart& call, const Stream& stream) const {
+    const Extent extent = extent_of(contexts_, order_, kSize, groups(kWriteGroup), 132, 512);
     launch(what, cuda::write_columns<T, kWriteGroup, kSize, kWriteBlock>,
            dim3(groups(kWriteGroup), extent.parts), kWriteBlock,
            size_t{4} * (table_words() + kCodes / 4) * kWriteGroup,
            static_cast<cudaStream_t>(stream.handle), static_cast<const T*>(call.x.data),
-           layout_of(shape_, call.x), static_cast<T*>(call.y.data), layout_of(shape_, call.y),
-           call.code, extent, maps(stream), call.quantile.levels, table_words());
+           layout_of(contexts_, call.x), static_cast<T*>(call.y.data), layout_of(contexts_, call.y),
+           call.code, code_layout(contexts_, order_), extent, maps(stream), call.quantile.levels,
+           table_words());
   }
 
-  Shape shape_;
+  Contexts contexts_;
   Order order_;
   int bytes_;
   int size_;  // values of a pack

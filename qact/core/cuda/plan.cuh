@@ -5,6 +5,7 @@
 
 #include "qact/core/bin_plan.h"
 #include "qact/core/cuda/block.cuh"
+#include "qact/core/cuda/numbers.cuh"
 #include "qact/core/mutant.h"
 #include "qact/core/quantile.h"
 
@@ -92,8 +93,11 @@ struct NormIn {
   bool present = false;
   double eps = 0;
   ChannelVector weight, bias;
+  Divider channels;  // of a set of contexts
 
-  __device__ Affine of(uint32_t channel) const { return Affine::of(weight, bias, channel); }
+  __device__ Affine of(uint32_t context) const {
+    return Affine::of(weight, bias, channels.remainder(context));
+  }
 };
 
 // Whether no bin holds c or -c, whose place among the values would be told by bins only.

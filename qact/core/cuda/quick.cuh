@@ -187,7 +187,7 @@ __device__ inline void finish_quickly(const Team& team, const SolveCall& call,
                static_cast<double>(plan.values), stats, density, space.density.codes,
                call.table_of(channel));
   }
-  if (team.thread == 0) reinterpret_cast<LayerStats*>(call.stats)[channel] = stats;
+  if (team.thread == 0) call.put_stats(channel, stats);
 }
 
 }  // namespace qact::core::cuda

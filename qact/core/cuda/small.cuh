@@ -149,8 +149,7 @@ __device__ __noinline__ void solve_slowly(const SmallCall<T>& call, const SolveC
                                           uint32_t channel, const ChannelPlan& planned, Range range,
                                           Slow& space) {
   using Blocks = Cluster<kBlocks>;
-  Values<T> values = call.x;
-  values.data += channel * call.channel_stride;
+  const Values<T> values = call.x.of(channel);
   if (Blocks::rank() == 0) {
     if (threadIdx.x == 0) space.solve.plan = planned;
     __syncthreads();
@@ -230,8 +229,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   const Team<kBlock / kGroup> team;
   const int own = team.index;
   const uint32_t rank = Blocks::rank(), first = blockIdx.x / kBlocks * kGroup;
-  Values<T> values = call.x;
-  values.data += first * call.channel_stride;
+  const Values<T> values = call.x.of(first);
   const auto load_pack = [values](uint32_t i) { return load<kSize>(values.at(i)); };
   const Range range = range_of<kBlocks, kRun>(values.n, rank);
   const auto share = share_of<kRun, kBlock, kPacks>(range.begin, range.end, load_pack);

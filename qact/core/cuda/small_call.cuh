@@ -9,7 +9,6 @@ namespace qact::core::cuda {
 template <class T>
 struct SmallCall {
   Values<T> x;
-  int64_t channel_stride;
   Results<T> y;
   Results<uint8_t> code;  // fused layer only, optional
   Results<T> density;     // plain operator only, optional

@@ -19,11 +19,11 @@ inline constexpr int kSmallGroup = 4;
 static_assert(2 * kLongBlock <= Short::kValues);  // SmallSpace counts in 32 bits
 
 // How many blocks settle a long channel in rows; 0: too long, or not the right number of them.
-inline int blocks_of(const Shape& shape) {
-  const int64_t n = shape.context_size();
-  if (shape.channels >= kManyBlocks && n <= kManyBlock) return 1;
+inline int blocks_of(const Contexts& contexts) {
+  const int64_t n = contexts.size();
+  if (contexts.count() >= kManyBlocks && n <= kManyBlock) return 1;
   for (const int blocks : {1, 2, 4}) {
-    const int64_t all = shape.channels * blocks;
+    const int64_t all = contexts.count() * blocks;
     if (all < kManyBlocks || all > kMostBlocks || n > std::min(blocks, 2) * kLongBlock) continue;
     return blocks == 1 || runs_sm90("qact") ? blocks : 0;
   }
@@ -32,8 +32,8 @@ inline int blocks_of(const Shape& shape) {
 
 // run(std::integral_constant) with blocks_of(), which is not 0.
 template <class Run>
-void with_blocks(const Shape& shape, const Run& run) {
-  switch (blocks_of(shape)) {
+void with_blocks(const Contexts& contexts, const Run& run) {
+  switch (blocks_of(contexts)) {
     case 1:
       return run(std::integral_constant<int, 1>());
     case 2:
@@ -43,79 +43,79 @@ void with_blocks(const Shape& shape, const Run& run) {
   }
 }
 
-inline bool counted(const Shape& shape, const Quantile& quantile) {
-  return shape.context_size() <= kCounted && quantile.exact_for(shape.context_size());
+inline bool counted(const Contexts& contexts, const Quantile& quantile) {
+  return contexts.size() <= kCounted && quantile.exact_for(contexts.size());
+}
+
+// Whether packs of both tensors and of their codes can be loaded and stored.
+inline bool all_pack(const Contexts& contexts, const View& x, const View& y, const uint8_t* code,
+                     int size) {
+  const int bytes = static_cast<int>(size_of(x.dtype));
+  return packs(contexts, x, size, bytes) && packs(contexts, y, size, bytes) &&
+         reinterpret_cast<uintptr_t>(code) % size == 0;
 }
 
 // Whether blocks or clusters can take a tensor's channels as they lie: one in rows, or kSmallGroup
 // in columns.
-inline bool one_launch(const Shape& shape, const View& x, const View& y) {
-  const int64_t n = shape.context_size();
-  const int bytes = x.dtype == DType::f32 ? 4 : 2;
-  const auto both_pack = [&](int size) {
-    return packs(shape, x, size, bytes) && packs(shape, y, size, bytes);
-  };
-  if (order_of(shape, x) == Order::columns) return n <= kBriefBlock && both_pack(kSmallGroup);
-  return n <= kOneBlock || (both_pack(16 / bytes) && blocks_of(shape) > 0);
+inline bool one_launch(const Contexts& contexts, const View& x, const View& y,
+                       const uint8_t* code) {
+  const int64_t n = contexts.size();
+  if (order_of(contexts, x) == Order::columns) {
+    return n <= kBriefBlock && all_pack(contexts, x, y, code, kSmallGroup);
+  }
+  const int size = static_cast<int>(16 / size_of(x.dtype));
+  return n <= kOneBlock || (all_pack(contexts, x, y, code, size) && blocks_of(contexts) > 0);
 }
 
-inline bool small(const LayerForward& call) {
-  if (counted(call.shape, call.quantile)) return true;
-  if (!one_launch(call.shape, call.x, call.y)) return false;
-  const int64_t n = call.shape.context_size();
-  const bool rows = order_of(call.shape, call.x) == Order::rows;
+inline bool small(const ForwardPart& call) {
+  const Contexts contexts = call.contexts();
+  if (counted(contexts, call.quantile)) return true;
+  if (!one_launch(contexts, call.x, call.y, call.code)) return false;
+  const int64_t n = contexts.size();
+  const bool rows = order_of(contexts, call.x) == Order::rows;
   if (rows && n <= kOneBlock) return true;
   if (n > kManyBlock && call.quantile.exact_for(n)) return false;  // one block would rank them
   return call.quantile.levels <= Short::kLevels;
 }
 
-// The codes, in the order of a tensor.
-inline Results<uint8_t> code_results(const Shape& shape, const View& x, uint8_t* code) {
-  if (order_of(shape, x) == Order::columns) {
-    return {code, 1, shape.spatial * shape.channels, shape.channels,
-            Divider(static_cast<uint32_t>(shape.spatial))};
-  }
-  return {code, shape.context_size(), shape.spatial, 1,
-          Divider(static_cast<uint32_t>(shape.spatial))};
-}
-
 template <class T>
-SmallCall<T> small_call(const LayerForward& call) {
+SmallCall<T> small_call(const ForwardPart& call) {
+  const Contexts contexts = call.contexts();
   SmallCall<T> out;
-  out.x = values_of<T>(call.shape, call.x);
-  out.channel_stride = call.x.channel_stride;
-  out.y = results_of<T>(call.shape, call.y);
-  out.code = code_results(call.shape, call.x, call.code);
+  out.x = values_of<T>(contexts, call.x);
+  out.y = results_of<T>(contexts, call.y);
+  out.code = code_results(contexts, order_of(contexts, call.x), call.code);
   out.density = {};
   out.plain = false;
   return out;
 }
 
 template <class T>
-void run_counted(const char* what, const Shape& shape, const SmallCall<T>& call,
+void run_counted(const char* what, const Contexts& contexts, const SmallCall<T>& call,
                  const SolveCall& solve, const Stream& stream) {
-  launch(what, forward_counted<T>, dim3(static_cast<unsigned>(shape.channels)), kCounted, 0,
+  launch(what, forward_counted<T>, dim3(static_cast<unsigned>(contexts.count())), kCounted, 0,
          static_cast<cudaStream_t>(stream.handle), call, solve);
 }
 
 template <class T>
-void run_small(const char* what, const LayerForward& call, const SolveCall& solve,
+void run_small(const char* what, const ForwardPart& call, const SolveCall& solve,
                const Stream& stream) {
+  const Contexts contexts = call.contexts();
   const auto run =
       [&]<class Limit, int kSize, int kGroup, int kBlock, int kPacks, int kBlocks = 1>() {
         launch_clusters(what, forward_small<T, Limit, kSize, kGroup, kBlock, kPacks, kBlocks>,
-                        static_cast<unsigned>(call.shape.channels / kGroup), kBlocks, kBlock,
+                        static_cast<unsigned>(contexts.count() / kGroup), kBlocks, kBlock,
                         sizeof(SmallSpace<Limit, kGroup, kBlock, kBlocks>),
                         static_cast<cudaStream_t>(stream.handle), small_call<T>(call), solve);
       };
   constexpr int kSize = 16 / sizeof(T);
-  const int64_t n = call.shape.context_size();
-  const bool brief = n <= kBriefBlock, packed = packs(call.shape, call.x, kSize, sizeof(T)) &&
-                                                packs(call.shape, call.y, kSize, sizeof(T));
-  if (order_of(call.shape, call.x) == Order::columns) {
+  const int64_t n = contexts.size();
+  const bool brief = n <= kBriefBlock,
+             packed = all_pack(contexts, call.x, call.y, call.code, kSize);
+  if (order_of(contexts, call.x) == Order::columns) {
     run.template operator()<Short, kSmallGroup, kSmallGroup, 1024, 2>();
   } else if (n > kOneBlock) {
-    with_blocks(call.shape,
+    with_blocks(contexts,
                 [&](auto blocks) { run.template operator()<Long, kSize, 1, 1024, 0, blocks>(); });
   } else if (call.quantile.levels > Short::kLevels) {
     run.template operator()<Long, 1, 1, 512, 0>();

@@ -248,7 +248,7 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
       }
     }
   }
-  if (threadIdx.x == 0) reinterpret_cast<LayerStats*>(call.stats)[channel] = stats;
+  if (threadIdx.x == 0) call.put_stats(channel, stats);
 }
 
 }  // namespace qact::core::cuda

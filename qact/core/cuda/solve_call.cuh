@@ -19,18 +19,21 @@ struct SolveCall {
   ChannelVector weight_out, bias_out;
   int32_t* table = nullptr;    // optional: a CodeTable of each channel
   int32_t* density = nullptr;  // optional: [channels][kMostNodes], the density by value
-  double* stats = nullptr;
+  double* stats = nullptr;     // optional
   int64_t* context = nullptr;  // optional
   uint32_t* keys = nullptr;    // optional: [channels][n], room for exact levels of long channels
 
   SolveCall(const Quantile& of, int64_t n)
       : quantile(of), unit(1.0 / of.levels), share(unit / static_cast<double>(n)) {}
 
-  __device__ Affine affine_out(uint32_t channel) const {
-    return Affine::of(weight_out, bias_out, channel);
+  __device__ Affine affine_out(uint32_t context) const {
+    return Affine::of(weight_out, bias_out, norm_in.channels.remainder(context));
   }
   __device__ CodeTable& table_of(uint32_t channel) const {
     return *reinterpret_cast<CodeTable*>(table + int64_t{channel} * kCodeTableWords);
+  }
+  __device__ void put_stats(uint32_t channel, const LayerStats& of) const {
+    if (stats) reinterpret_cast<LayerStats*>(stats)[channel] = of;
   }
   __device__ int64_t* context_of(uint32_t channel) const {
     return context + int64_t{channel} * kContextBins;

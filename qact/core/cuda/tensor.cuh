@@ -9,10 +9,22 @@
 
 namespace qact::core::cuda {
 
+// Where contexts begin. The batch has one of each channel. Where each is of some images alone, they
+// come in sets: context k is of channel k % channels, in the k / channels-th set of images.
+struct Starts {
+  int64_t channel_stride = 1, set_stride = 0;
+  Divider channels;
+
+  __device__ int64_t operator()(uint32_t context) const {
+    const uint32_t set = channels.quotient(context) - QACT_MUTANT("cuda_starts_set");
+    return set * set_stride + channels.remainder(context) * channel_stride;
+  }
+};
+
 struct Layout {
-  int64_t batch_stride = 0;    // rows: from image to image; columns: unused
-  int64_t channel_stride = 1;  // rows; 1 in columns
-  int64_t row_stride = 0;      // columns: from place to place
+  int64_t batch_stride = 0;  // rows: from image to image; columns: unused
+  int64_t row_stride = 0;    // columns: from place to place
+  Starts start;              // in columns, those of a set lie side by side
 };
 
 // What all tensors of one call share.
@@ -40,8 +52,7 @@ __device__ inline void for_each_pack(const Extent& extent, uint32_t part, const 
 
 __device__ inline int64_t row_offset(const Layout& layout, uint32_t channel, uint32_t image,
                                      uint32_t place) {
-  return static_cast<int64_t>(image) * layout.batch_stride +
-         static_cast<int64_t>(channel) * layout.channel_stride + place;
+  return static_cast<int64_t>(image) * layout.batch_stride + layout.start(channel) + place;
 }
 
 // Values of a pack in columns: few, since each has a map or sums of its own.
@@ -103,7 +114,14 @@ struct Values {
   uint32_t n;
   int64_t image_stride, place_stride;
   Divider spatial;
+  Starts start;
 
+  // As they are given, the first one's.
+  __device__ Values of(uint32_t channel) const {
+    Values out = *this;
+    out.data += start(channel);
+    return out;
+  }
   __device__ const T* at(uint32_t i) const {
     const uint32_t image = spatial.quotient(i);
     return data + image * image_stride + (i - image * spatial.divisor) * place_stride;
@@ -111,16 +129,17 @@ struct Values {
   __device__ float operator[](uint32_t i) const { return to_float(*at(i)); }
 };
 
-// One channel's results in any layout.
+// All channels' results in any layout.
 template <class T>
 struct Results {
   T* data;
-  int64_t channel_stride, image_stride, place_stride;
+  int64_t image_stride, place_stride;
   Divider spatial;
+  Starts start;
 
   __device__ T& at(uint32_t channel, uint32_t i) const {
     const uint32_t image = spatial.quotient(i);
-    return data[channel * channel_stride + image * image_stride +
+    return data[start(channel) + image * image_stride +
                 (i - image * spatial.divisor) * place_stride];
   }
 };

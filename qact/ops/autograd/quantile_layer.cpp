@@ -73,7 +73,7 @@ class LayerNode : public torch::autograd::Node {
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     auto [grad_x, affine] = quantile_layer_backward(
-        grad_y, {keep_for(grad_y.device()), maybe(x), code, table, stats},
+        grad_y, {maybe(x), code, table, stats},
         {maybe(weight_in), maybe(bias_in), maybe(weight_out), std::nullopt}, options_);
     out[0] = std::move(grad_x);
     for (int i = 0; i < 4; ++i) {  // the engine casts a row to its vector's type
@@ -120,11 +120,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const 
   if (!torch::autograd::compute_requires_grad(x, weight_in, bias_in, weight_out, bias_out)) {
     return quantile_layer(x, affine, options);
   }
-  const Keep keep = keep_for(x.device());
-  auto [y, code, table, stats, context] = quantile_layer_forward(x, affine, options, keep);
+  auto [y, code, table, stats, context] = quantile_layer_forward(x, affine, options, true);
   below_autograd.reset();
   // x and the shift are needed only where the backward pass computes a context again.
-  const bool again = kept_sizes(keep, x, options.scope).x;
+  const bool again = kept_sizes(x, options.scope).x;
   const auto node =
       make_node<LayerNode>(y,
                            save(again ? MaybeTensor(x) : std::nullopt, code, table, stats,

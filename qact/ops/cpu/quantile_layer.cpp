@@ -11,10 +11,9 @@ namespace qact::ops {
 namespace {
 
 LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
-                    Keep keep) {
+                    bool keep) {
   core::LayerForward call;
   call.quantile = check_layer(x, affine, options);
-  check_keep("quantile_layer", keep, x.device());
   const FlatTensor in = flatten_spatial(x);
   const ResultTensor out(x);
   LayerOperands operands(x, affine, options, keep);
@@ -33,7 +32,6 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const Laye
                                             const LayerOptions& options) {
   core::LayerBackward call;
   call.quantile = check_layer_backward(grad_y, kept, affine, options);
-  check_keep("quantile_layer_backward", kept.as, grad_y.device());
   const FlatTensor grad = flatten_spatial(grad_y);
   const FlatTensor in = kept.x ? flatten_spatial(*kept.x) : FlatTensor{};
   const ResultTensor grad_x(kept.x ? *kept.x : grad_y);

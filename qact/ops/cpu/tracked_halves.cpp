@@ -20,7 +20,7 @@ at::Tensor tracked_halves(const at::Tensor& x, const LayerAffine& affine,
               options.quantile.bandwidth);
   const FlatTensor in = flatten_spatial(x);
   const ResultTensor y(x);
-  LayerOperands of_images(x, affine, options, Keep::nothing);
+  LayerOperands of_images(x, affine, options, /*keep=*/false);
   of_images.fill(images);
   images.eps = options.eps;
   images.scope = {.image_channels = first};

@@ -8,27 +8,21 @@
 #include "qact/ops/cuda/operands.h"
 #include "qact/ops/operands.h"
 #include "qact/ops/quantile_layer_impl.h"
-#include "qact/ops/reshaped_layer.h"
 
 namespace qact::ops {
 namespace {
 
-bool scope_is_batch(const core::Scope& scope) {
-  return scope.image_channels == 0 && scope.images == 0;
-}
-
 LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerOptions& options,
-                    Keep keep) {
-  if (!scope_is_batch(options.scope)) return forward_by_reshaping(x, affine, options, keep);
+                    bool keep) {
   core::LayerForward call;
   call.quantile = check_layer(x, affine, options);
   check_computed("quantile_layer", x);
-  check_keep("quantile_layer", keep, x.device());
   const c10::cuda::CUDAGuard guard(x.device());
   const CudaResult y(x);
   const FlatTensor in = flatten_alike(x, y.flat());
   LayerOperands operands(x, affine, options, keep);
   call.eps = options.eps;
+  call.scope = options.scope;
   call.shape = in.shape;
   call.x = in.view;
   call.y = y.view();
@@ -41,10 +35,8 @@ LayerResult forward(const at::Tensor& x, const LayerAffine& affine, const LayerO
 std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const LayerKept& kept,
                                             const LayerAffine& affine,
                                             const LayerOptions& options) {
-  if (!scope_is_batch(options.scope)) return backward_by_reshaping(grad_y, kept, affine, options);
   core::LayerBackward call;
   call.quantile = check_layer_backward(grad_y, kept, affine, options);
-  check_keep("quantile_layer_backward", kept.as, grad_y.device());
   check_computed("quantile_layer_backward", grad_y);
   const c10::cuda::CUDAGuard guard(grad_y.device());
   const FlatTensor grad = flatten_readable(grad_y);
@@ -53,6 +45,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const Laye
   const LayerSaved saved(kept, affine);
   at::Tensor gradients = empty_beside(grad_y, {4, grad_y.size(1)}, at::kFloat);
   call.eps = options.eps;
+  call.scope = options.scope;
   call.shape = grad.shape;
   call.grad_y = grad.view;
   call.x = in.view;

@@ -13,6 +13,8 @@ namespace qact::core::testing {
 template <class Value>
 class DeviceArray {
  public:
+  DeviceArray() = default;
+  explicit DeviceArray(size_t count) { resize(count); }
   void resize(size_t count) {
     count_ = count;
     words_.assign((count * sizeof(Value) + 7) / 8, kPoison);
@@ -26,6 +28,7 @@ class DeviceArray {
                 sizeof(out));
     return out;
   }
+  std::vector<Value> values() const { return {data(), data() + count_}; }
   bool operator==(const DeviceArray& other) const { return words_ == other.words_; }  // bit by bit
 
  private:

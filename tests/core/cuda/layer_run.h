@@ -10,7 +10,7 @@
 #include "qact/core/codes.h"
 #include "qact/core/context.h"
 #include "qact/core/contexts.h"
-#include "qact/core/cuda/cuda.h"
+#include "qact/core/cuda/scope.h"
 #include "tests/core/cases.h"
 #include "tests/core/cuda/device_memory.h"
 #include "tests/core/layer_check.h"
@@ -18,8 +18,9 @@
 
 namespace qact::core::testing {
 
-// x, its gradient and the results lie in the inner channels of tensors that are wider by so many on
-// either side.
+// The kernels on contexts of the whole batch, or of several sets of images of it, whatever would be
+// kept of them. x, its gradient and the results lie in the inner channels of tensors that are wider
+// by so many on either side.
 struct CudaLayerRun {
   Tensor y, grad_x;
   DeviceArray<uint8_t> code;
@@ -29,17 +30,20 @@ struct CudaLayerRun {
   DeviceArray<float> grad_affine;
 
   CudaLayerRun(Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile,
-               int64_t beside = 0, double eps = 1e-5)
-      : y(x), grad_x(x), beside_(beside), shape_(x.shape()) {
+               int64_t beside = 0, double eps = 1e-5, int64_t sets = 1)
+      : y(x), grad_x(x), beside_(beside), shape_(x.shape()), contexts_(sets) {
     shape_.channels -= 2 * beside;
-    code.resize(shape_.channels * shape_.context_size());
-    table.resize(shape_.channels * kCodeTableWords);
-    stats.resize(shape_.channels * kLayerStats);
-    context.resize(shape_.channels * kContextBins);
-    grad_affine.resize(shape_.channels * 4);
+    shape_.batch /= sets;
+    contexts_ *= shape_.channels;
+    code.resize(contexts_ * shape_.context_size());
+    table.resize(contexts_ * kCodeTableWords);
+    stats.resize(contexts_ * kLayerStats);
+    context.resize(contexts_ * kContextBins);
+    grad_affine.resize(contexts_ * 4);
     const View in = x.view().from(0, beside);
     columns_ = shape_.spatial == 1 || in.spatial_stride != 1;
-    LayerForward forward;
+    cuda::ForwardPart forward;
+    forward.sets = sets;
     forward.quantile = quantile;
     forward.eps = eps;
     forward.shape = shape_;
@@ -53,9 +57,10 @@ struct CudaLayerRun {
     forward.table = table.data();
     forward.stats = stats.data();
     forward.context = context.data();
-    run_with_scratch(cuda::layer_forward_scratch(forward),
-                     [&](const cuda::Stream& stream) { cuda::layer_forward(forward, stream); });
-    LayerBackward backward;
+    run_with_scratch(cuda::forward_part_scratch(forward),
+                     [&](const cuda::Stream& stream) { cuda::forward_part(forward, stream); });
+    cuda::BackwardPart backward;
+    backward.sets = sets;
     backward.quantile = quantile;
     backward.eps = eps;
     backward.shape = shape_;
@@ -70,29 +75,37 @@ struct CudaLayerRun {
       backward.x = in;
     }
     backward.grad_x = grad_x.view().from(0, beside);
-    run_with_scratch(cuda::layer_backward_scratch(backward), [&](const cuda::Stream& stream) {
-      cuda::layer_backward(backward, grad_affine.data(), stream);
+    run_with_scratch(cuda::backward_part_scratch(backward), [&](const cuda::Stream& stream) {
+      cuda::backward_part(backward, {grad_affine.data(), contexts_}, stream);
     });
   }
 
-  std::vector<int> levels_of(int64_t c) const {
-    const int64_t n = shape_.context_size();
+  // The values of the k-th context, which is of channel k % channels.
+  std::vector<double> context_of(const Tensor& tensor, int64_t k) const {
+    const std::vector<double> all = tensor.get(k % shape_.channels + beside_);
+    const auto first = all.begin() + k / shape_.channels * shape_.context_size();
+    return {first, first + shape_.context_size()};
+  }
+
+  std::vector<int> levels_of(int64_t k) const {
+    const int64_t n = shape_.context_size(), channels = shape_.channels;
     CodeTable of;
-    std::memcpy(&of, table.data() + c * kCodeTableWords, sizeof(of));
+    std::memcpy(&of, table.data() + k * kCodeTableWords, sizeof(of));
+    const int64_t first = columns_ ? k / channels * channels * n + k % channels : k * n;
     std::vector<int> out;
     for (int64_t i = 0; i < n; ++i) {
-      out.push_back(of.level[code[columns_ ? i * shape_.channels + c : c * n + i]]);
+      out.push_back(of.level[code[first + i * (columns_ ? channels : 1)]]);
     }
     return out;
   }
 
-  LayerFound found(int64_t c) const {
+  LayerFound found(int64_t k) const {
     LayerStats own;
-    std::memcpy(&own, stats.data() + c * kLayerStats, sizeof(own));
-    const auto affine = [&](int64_t i) { return grad_affine[i * shape_.channels + c]; };
-    return {levels_of(c), y.get(c + beside_), grad_x.get(c + beside_),
-            own.mean_in,  own.var_in,         own.mean_out,
-            own.var_out,  affine(0),          affine(1),
+    std::memcpy(&own, stats.data() + k * kLayerStats, sizeof(own));
+    const auto affine = [&](int64_t i) { return grad_affine[i * contexts_ + k]; };
+    return {levels_of(k), context_of(y, k), context_of(grad_x, k),
+            own.mean_in,  own.var_in,       own.mean_out,
+            own.var_out,  affine(0),        affine(1),
             affine(2),    affine(3)};
   }
 
@@ -114,7 +127,8 @@ struct CudaLayerRun {
 
  private:
   int64_t beside_;
-  Shape shape_;
+  Shape shape_;  // of one set
+  int64_t contexts_;
   bool columns_ = false;
 };
 

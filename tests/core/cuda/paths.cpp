@@ -216,6 +216,17 @@ std::vector<Path> paths(DType dtype) {
   };
 }
 
+std::vector<Path> paths_of_sets(DType dtype) {
+  std::vector<Path> out;
+  for (Path path : paths(dtype)) {
+    // How many channels there are decides whether they have clusters of blocks.
+    if (path.shape.channels >= 24 && path.shape.channels < 96 && path.layout == kRows) continue;
+    path.sets = path.shape.channels < 24 ? 3 : 2;
+    out.push_back(path);
+  }
+  return out;
+}
+
 std::vector<Path> short_list(DType dtype, int64_t channels) {
   const std::string wanted[] = {"counted in rows",
                                 "a brief block",
@@ -266,32 +277,60 @@ void expect_path(const Path& path, DType dtype, const std::vector<emulator::Laun
 }
 
 Given::Given(const Path& path, DType dtype, const Values& values)
-    : x({path.shape.batch, path.shape.channels + 2 * path.beside, path.shape.spatial}, dtype,
-        path.layout),
+    : x({path.sets * path.shape.batch, path.shape.channels + 2 * path.beside, path.shape.spatial},
+        dtype, path.layout),
       grad_y(x),
       affines(path.shape.channels),
       channels(path.shape.channels) {
+  const int64_t n = path.shape.context_size();
+  const auto of_sets = [&](int64_t c, const auto& of_context) {
+    std::vector<double> all;
+    for (int64_t s = 0; s < path.sets; ++s) {
+      const std::vector<double> own = of_context(s, s * x.shape().channels + c);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  };
   for (int64_t c = 0; c < x.shape().channels; ++c) {
-    const int64_t n = path.shape.context_size();
-    x.set(c, values(n, c));
-    grad_y.set(c, with_trend(draw(Distribution::normal, n, 900 + c), x.get(c)));
+    x.set(c, of_sets(c, [&](int64_t, int64_t k) { return values(n, k); }));
+    const std::vector<double> stored = x.get(c);
+    grad_y.set(c, of_sets(c, [&](int64_t s, int64_t k) {
+                 const auto first = stored.begin() + s * n;
+                 return with_trend(draw(Distribution::normal, n, 900 + k), {first, first + n});
+               }));
   }
 }
 
+// The k-th context's values in a wider tensor; and others in their place.
+std::vector<double> context_of(const Path& path, const Tensor& tensor, int64_t k) {
+  const int64_t n = path.shape.context_size();
+  const std::vector<double> all = tensor.get(k % path.shape.channels + path.beside);
+  const auto first = all.begin() + k / path.shape.channels * n;
+  return {first, first + n};
+}
+void set_context(const Path& path, Tensor& tensor, int64_t k, const std::vector<double>& values) {
+  const int64_t c = k % path.shape.channels + path.beside;
+  std::vector<double> all = tensor.get(c);
+  std::copy(values.begin(), values.end(),
+            all.begin() + k / path.shape.channels * path.shape.context_size());
+  tensor.set(c, all);
+}
+
 void expect_oracle(const Path& path, DType dtype, Given& given,
-                   const std::vector<int64_t>& channels, const std::vector<int64_t>& gradients) {
+                   const std::vector<int64_t>& contexts, const std::vector<int64_t>& gradients) {
   const double eps = 1e-12;  // so small that the outer norm leaves nothing of a gradient's trend
   const auto run = [&] {
-    return CudaLayerRun(given.x, given.grad_y, given.affines, path.quantile, path.beside, eps);
+    return CudaLayerRun(given.x, given.grad_y, given.affines, path.quantile, path.beside, eps,
+                        path.sets);
   };
   emulator::device().launches.clear();
   const CudaLayerRun first = run();
   expect_path(path, dtype, emulator::device().launches);
   ASSERT_TRUE(first.intact(given.x));
-  const auto given_to = [&](int64_t c) {
-    LayerCase out{given.x.get(c + path.beside),
-                  given.grad_y.get(c + path.beside),
-                  given.affines.of(c),
+  const auto given_to = [&](int64_t k) {
+    LayerCase out{context_of(path, given.x, k),
+                  context_of(path, given.grad_y, k),
+                  given.affines.of(k % path.shape.channels),
                   dtype,
                   path.quantile.exact_for(path.shape.context_size()),
                   DType::f32,
@@ -300,30 +339,31 @@ void expect_oracle(const Path& path, DType dtype, Given& given,
     out.parameters.quantile.levels = path.quantile.levels;
     return out;
   };
-  for (const int64_t c : channels) {
-    SCOPED_TRACE("channel " + std::to_string(c));
-    expect_levels(given_to(c), first.found(c));
-    expect_norms(given_to(c), first.found(c));
+  for (const int64_t k : contexts) {
+    SCOPED_TRACE("context " + std::to_string(k));
+    expect_levels(given_to(k), first.found(k));
+    expect_norms(given_to(k), first.found(k));
   }
   // Rounded to 16 bits, a gradient would have parts along 1 and the output at all places.
   if (dtype != DType::f32 || gradients.empty()) return;
   const int64_t n = path.shape.context_size(), asked = std::min<int64_t>(n, 60);
   std::vector<int64_t> places;
   for (int64_t j = 0; j < asked; ++j) places.push_back(j * (n - 1) / (asked - 1));
-  for (const int64_t c : gradients) {
-    given.grad_y.set(c + path.beside, sparse_gradient(first.levels_of(c), places, 77 + c));
+  for (const int64_t k : gradients) {
+    set_context(path, given.grad_y, k, sparse_gradient(first.levels_of(k), places, 77 + k));
   }
   const CudaLayerRun second = run();
-  for (const int64_t c : gradients) {
-    SCOPED_TRACE("gradient of channel " + std::to_string(c));
-    expect_sparse_gradient(given_to(c), second.found(c), places);
+  for (const int64_t k : gradients) {
+    SCOPED_TRACE("gradient of context " + std::to_string(k));
+    expect_sparse_gradient(given_to(k), second.found(k), places);
   }
 }
 
 void expect_same_bits(const Path& path, Given& given) {
   const auto run = [&](const Schedule& schedule) {
     emulator::device().schedule = schedule;
-    const CudaLayerRun out(given.x, given.grad_y, given.affines, path.quantile, path.beside);
+    const CudaLayerRun out(given.x, given.grad_y, given.affines, path.quantile, path.beside, 1e-5,
+                           path.sets);
     emulator::device().schedule = {};
     return out;
   };

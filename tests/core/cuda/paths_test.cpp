@@ -27,6 +27,19 @@ TEST(CudaPaths, EqualTheOracle) {
   }
 }
 
+// Contexts of images and of groups of them. Codes lie as a set's do.
+TEST(CudaPaths, EqualTheOracleOnSetsOfContexts) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Path& path : paths_of_sets(dtype)) {
+      SCOPED_TRACE(std::string(path.name) + " " + name(dtype));
+      Given given(path, dtype, drawn(Distribution::normal));
+      const int64_t last = path.contexts() - 1;
+      expect_oracle(path, dtype, given, {0, path.shape.channels, last},
+                    {path.shape.channels, last});
+    }
+  }
+}
+
 // Channels that several blocks count, whose counts of 16 bits could not hold them whole.
 TEST(CudaPaths, EqualTheOracleOnVeryLongChannels) {
   for (const Path& path : paths(DType::f32)) {

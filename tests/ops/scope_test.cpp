@@ -1,9 +1,7 @@
-// The fused layer in every scope, and the same by reshaping, which devices without kernels for
-// other scopes than the batch's take.
-#include "qact/ops/reshaped_layer.h"
-
+// The fused layer in every scope.
 #include <gtest/gtest.h>
 
+#include "qact/ops/quantile_layer_impl.h"
 #include "tests/ops/cases.h"
 
 namespace qact::tests {
@@ -75,41 +73,9 @@ TEST(Scope, IsThatOfEveryContextApart) {
   }
 }
 
-TEST(Scope, IsTheSameByReshaping) {
-  torch::manual_seed(2);
-  const torch::NoGradGuard no_grad;
-  const Vectors v(5);
-  for (const auto type : {torch::kDouble, torch::kFloat, torch::kBFloat16}) {
-    const torch::Tensor values = (torch::randn({64, 5, 6, 9}, torch::kDouble) * 2 + 1).to(type);
-    const torch::Tensor grad = torch::randn({64, 5, 6, 9}, torch::kDouble).to(type);
-    for (const core::Scope& scope : scopes()) {
-      for (const Layout& layout : layouts()) {
-        const torch::Tensor x = layout.of(values), grad_y = layout.of(grad);
-        const ops::LayerOptions options{.track = true, .scope = scope};
-        constexpr auto kKeep = ops::Keep::codes;
-        const auto direct = ops::quantile_layer_forward(x, v.affine(), options, kKeep);
-        const auto reshaped = ops::forward_by_reshaping(x, v.affine(), options, kKeep);
-        const std::string what = describe(x, layout) + " " + std::to_string(scope.image_channels) +
-                                 " " + std::to_string(scope.images);
-        EXPECT_EQ(reshaped.y.strides(), direct.y.strides()) << what;
-        EXPECT_TRUE(torch::equal(reshaped.y, direct.y)) << what;
-        EXPECT_TRUE(torch::equal(reshaped.context, direct.context)) << what;
-        EXPECT_TRUE(torch::allclose(reshaped.stats.narrow(1, 0, 4), direct.stats.narrow(1, 0, 4)));
-        const auto [grad_x, affine] = ops::quantile_layer_backward(
-            grad_y, {kKeep, x, direct.code, direct.table, direct.stats}, v.affine(), options);
-        const auto [other_x, other_affine] = ops::backward_by_reshaping(
-            grad_y, {kKeep, x, reshaped.code, reshaped.table, reshaped.stats}, v.affine(), options);
-        EXPECT_EQ(other_x.strides(), grad_x.strides()) << what;
-        EXPECT_TRUE(torch::equal(other_x, grad_x)) << what;
-        EXPECT_LE(off(other_affine, affine), type == torch::kDouble ? 1e-12 : 1e-5) << what;
-      }
-    }
-  }
-}
-
 TEST(Scope, KeepsCodesOfContextsThatAreLongEnough) {
   const auto sizes = [](int64_t batch, int64_t side, const core::Scope& scope) {
-    return ops::kept_sizes(ops::Keep::codes, torch::empty({batch, 6, side, side}), scope);
+    return ops::kept_sizes(torch::empty({batch, 6, side, side}), scope);
   };
   const auto half = sizes(4, 32, {3, 0});  // contexts of 1,024 and 4,096 values
   EXPECT_EQ(half.code_rows, 6);
