@@ -233,11 +233,9 @@ def quantiles(x, levels, bound, positive_share):
 
 
 def quantile_apply(x, quantiles, scale, shift, out_scale, out_shift, bandwidth, quantised):
-    if not quantised:
-        raise NotImplementedError(f"[quantile_apply] expected quantised=True on {x.device.type}")
     warn_once(x.device)
     z, level = _placed(x, quantiles, scale, shift)
-    u = level / quantiles.shape[1]
+    u = level / quantiles.shape[1] if quantised else _between(z, level, quantiles.to(z.dtype))
     u = u if out_scale is None else u * out_scale.to(u.dtype)[:, None]
     u = u if out_shift is None else u + out_shift.to(u.dtype)[:, None]
     return _like(torch.where(z.isnan(), z, u), x)
@@ -251,6 +249,21 @@ def _placed(x, quantiles, scale, shift) -> tuple[Tensor, Tensor]:
     q = quantiles.to(z.dtype).contiguous()
     level = torch.searchsorted(q, z.contiguous(), right=True)
     return z, torch.where(z.isnan(), 0, level).to(z.dtype)
+
+
+def _between(z: Tensor, level: Tensor, quantiles: Tensor) -> Tensor:
+    """(level + the share of the way to the next quantile) / (levels + 1). Beyond the last quantile,
+    where there is no next one, a distance d counts as d / (1 + d), and below the first one as
+    1 / (1 + d)."""
+    levels = quantiles.shape[1]
+    at = level.long()
+    below = quantiles.gather(1, (at - 1).clamp_min(0))
+    above = quantiles.gather(1, at.clamp_max(levels - 1))
+    past = z - below
+    share = torch.where(at == 0, 1 / (1 + (above - z)), past / (above - below))
+    outside = torch.where(past.isinf(), 1, past / (1 + past))
+    share = torch.where(at == levels, outside, share)
+    return (level + share) / (levels + 1)
 
 
 def quantile_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandwidth):

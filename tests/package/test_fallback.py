@@ -72,16 +72,20 @@ def test_activation_with_awkward_values(quantised):
     torch.testing.assert_close(found[1][finite], expected[1][finite], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["quantile_apply", "quantile_apply_backward", "layer_tracked",
-                                  "context_build", "context_quantiles", "quantiles"])
-def test_others(name):
-    arguments = calls()[name]
+@pytest.mark.parametrize("name,quantised", [
+    *((name, True) for name in ("quantile_apply", "quantile_apply_backward", "layer_tracked",
+                                "context_build", "context_quantiles", "quantiles")),
+    ("quantile_apply", False), ("layer_tracked", False)])
+def test_others(name, quantised):
+    arguments = [quantised if a is True else a for a in calls()[name]]
+    if not quantised:
+        arguments[0][0, 0, 0, :5] = torch.tensor([torch.inf, -torch.inf, torch.nan, 1e6, -1e6])
     found, expected = getattr(_fallback, name)(*arguments), op(name)(*arguments)
     if isinstance(found, torch.Tensor):
         found, expected = (found,), (expected,)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == theirs.dtype and ours.stride() == theirs.stride()
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5, equal_nan=not quantised)
 
 
 def test_contexts_on_their_edges():
@@ -184,6 +188,22 @@ def test_it_warns_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _fallback.warn_once(torch.device("mps"))
+
+
+def test_a_classifier_without_kernels_predicts_the_same(without_kernels):
+    classifier, x = qact.QuantileClassifier(8, 4).double(), torch.randn(50, 8).double()
+    classifier(torch.randn(30, 8).double())
+    classifier.eval()
+    results = []
+    for kernels in (True, False):
+        if not kernels:
+            without_kernels()
+        for mode in ("tracked", "prior", "stream", "batch"):
+            classifier.activation.context_mode = mode
+            results.append((classifier.activation.rank(classifier.linear(x)), classifier.predict(x)))
+    for (rank, found), (like, expected) in zip(results[4:], results[:4], strict=True):
+        torch.testing.assert_close(rank, like, rtol=1e-6, atol=1e-3)
+        assert (found == expected).float().mean() > 0.95
 
 
 @pytest.mark.skipif(not qact._library.CUDA_MISSING, reason="the CUDA kernels are here")
