@@ -90,6 +90,11 @@ void check_track(const TrackArguments& a) {
   QACT_EXPECT(a.n > 1, "[", kOp, "] expected a number n > 1 of values per channel, got ", a.n);
   QACT_EXPECT(a.context_images > 0 && a.context_images <= a.images, "[", kOp,
               "] expected context_images in 1..", a.images, ", the images, got ", a.context_images);
+  QACT_EXPECT(static_cast<double>(a.n) * static_cast<double>(a.context_images) >
+                  static_cast<double>(a.images),
+              "[", kOp,
+              "] expected more than one value per context, which has no variance else, got ", a.n,
+              " values per channel of ", a.images, " images, in contexts of ", a.context_images);
 }
 
 core::LayerTrack track_call(const TrackArguments& a) {

@@ -218,6 +218,10 @@ def layer_backward(grad_y, x, kept, stats, weight_in, bias_in, weight_out, eps, 
 
 def layer_track(mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
                 context_images, images):
+    if n <= 1 or n * context_images <= images:
+        raise RuntimeError("[layer_track] expected more than one value per context, which has no "
+                           f"variance else, got {n} values per channel of {images} images, in "
+                           f"contexts of {context_images}")
     values = context_images / images * n
     share = 1.0 / (int(batches) + 1) if momentum is None else momentum
     unbias = values / (values - 1)

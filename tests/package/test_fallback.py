@@ -126,6 +126,18 @@ def test_track(momentum):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1.0 if i == 4 else 1e-6)
 
 
+@pytest.mark.parametrize("n,context_images", [(1, 4), (4, 1), (49, 1)])
+@pytest.mark.parametrize("track", [ops.layer_track, _fallback.layer_track])
+def test_contexts_of_one_value_have_no_variance_to_track(track, n, context_images):
+    arguments = list(calls()["layer_track"])
+    before = [a.clone() for a in arguments[:6]]
+    arguments[9:] = n, context_images, max(n, context_images)
+    with pytest.raises(RuntimeError, match=r"\[layer_track\] expected .* per c(hannel|ontext)"):
+        track(*arguments)
+    for now, then in zip(arguments, before):
+        assert torch.equal(now, then)
+
+
 def test_empty_batches():
     q = torch.randn(3, 9).sort(1).values
     x = torch.randn(0, 3, 4)
