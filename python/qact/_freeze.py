@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _autograd
+from ._fallback_contexts import double_type
 from ._norms import given
 from .functional import context_quantiles
 from .modules import QuantileActivation
@@ -99,7 +100,11 @@ class FrozenQuantileActivation(nn.Module):
         return torch.float32 if self.scale is None else self.scale.dtype
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
-        """Quantiles stay float32 or float64 in .half(): half of their digits would merge levels."""
+        """Quantiles stay float32 or float64 in .half(): half of their digits would merge levels.
+        They become float32 on a device that has no float64."""
+        if self.thresholds is not None and self.thresholds.dtype == torch.float64:
+            self.thresholds = self.thresholds.to(
+                double_type(fn(self.thresholds.new_empty(0, dtype=torch.float32)).device))
         before = self.thresholds
         super()._apply(fn, recurse)
         if not self.portable and before is not None and self.thresholds.dtype.itemsize < 4:

@@ -44,6 +44,21 @@ def test_a_frozen_model_takes_another_type(options):
         assert (y.float() - expected).abs().mean() < 0.05
 
 
+@pytest.mark.parametrize("dtype", [None, torch.float16])
+def test_a_frozen_layer_goes_to_a_device_without_float64(dtype):
+    frozen = qact.freeze(qact.QuantileActivation(6))
+    assert frozen.thresholds.dtype == torch.float64
+
+    def to_mps(t):
+        if t.dtype == torch.float64:  # as torch on such a machine
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return torch.empty_like(t, device="mps", dtype=dtype if t.is_floating_point() else None)
+
+    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+        frozen._apply(to_mps)
+        assert frozen.scale.device.type == "mps" and frozen.thresholds.dtype == torch.float32
+
+
 def test_a_frozen_classifier_predicts():
     classifier, x = qact.QuantileClassifier(8, 4), torch.randn(50, 8)
     for _ in range(3):
