@@ -21,7 +21,7 @@ class _Tracer(fx.Tracer):
     """BatchNorm stays whole, and so does a subclass with an activation of its own (timm has one),
     this package's layers, and the modules that are named."""
 
-    def __init__(self, whole: Iterable[str]) -> None:
+    def __init__(self, whole: Iterable[str] = ()) -> None:  # none of them: how pickles are read
         super().__init__()
         self.whole = frozenset(whole)
         self.inside = [""]  # the modules that are being looked into

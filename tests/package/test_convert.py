@@ -180,6 +180,19 @@ def test_training_and_type_are_kept():
     assert converted(torch.randn(X, dtype=torch.float64)).dtype == torch.float64
 
 
+def test_whole_models_are_saved_and_loaded(tmp_path):
+    """By pickle, which traces a graph anew."""
+    x = torch.randn(X)
+    model = qact.convert(ResNet(), x)
+    model(x)
+    model.bn1.eval()  # by hand
+    for saved in (model, qact.freeze(model)):
+        torch.save(saved, tmp_path / "model.pt")
+        loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+        assert [m.training for m in loaded.modules()] == [m.training for m in saved.modules()]
+        assert torch.equal(loaded.eval()(x), saved.eval()(x))
+
+
 def test_a_frozen_model_exports_without_our_operators():
     model = qact.convert(ResNet(), torch.randn(X), sites="early")
     fit(model)
