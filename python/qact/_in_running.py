@@ -162,6 +162,10 @@ def _into_one(layer: QuantileActivation, x: Tensor, quantiles: Tensor, inner: No
 
 
 def _in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
+    device = given(layer.context).device
+    if x.device != device:  # what blends vectors would not say which
+        raise RuntimeError(f"[{type(layer).__name__}] expected x on {device}, as the layer, got "
+                           f"{x.device}")
     blending = _Blend(layer, x.shape[0], track)
     y = _blended(layer, x, quantised, blending)
     blending.write()

@@ -239,6 +239,15 @@ def test_copies_pickles_and_types():
     assert half.weight_out.grad.dtype == torch.float16
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_layer_on_another_device_is_named(mode):
+    layer, x = trained(context_mode=mode).eval(), torch.randn(10, 6, 4, 4)
+    with pytest.raises(RuntimeError, match=r"\] expected .* on meta, as x, got cpu|on cpu, as the"):
+        layer(x.to("meta"))
+    with pytest.raises(RuntimeError, match=r"\] expected .* on (cpu, as x|meta, as the layer), got"):
+        layer.to("meta")(x)
+
+
 def test_built_on_the_meta_device():
     layer = qact.QuantileActivation(6, device="meta")
     layer = layer.to_empty(device="cpu")
