@@ -18,7 +18,8 @@ class _Kept(NamedTuple):
 
 class RunningQuantiles:
     """Whether the context has changed is known by its bytes. torch's version counter does not tell:
-    collectives, other processes, ``.data`` and pointers write without it."""
+    collectives, other processes, ``.data`` and pointers write without it. Other devices would have
+    to be waited for: there they are computed in every call."""
 
     def __init__(self) -> None:
         self._kept: Optional[_Kept] = None
