@@ -5,7 +5,8 @@
     python adapt_resnet.py --held-out --shift tone
 
 The last one is for questions: what the parts of the shift do, on digits held out of the training
-set, so that nothing is chosen on the test set. Prints accuracies, and draws them where the package vl-convert-python is installed.
+set, so that nothing is chosen on the test set. Prints accuracies, and draws them where the package
+vl-convert-python is installed.
 """
 
 import argparse
