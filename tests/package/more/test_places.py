@@ -87,7 +87,9 @@ def _ranks(rank, folder, kind):
         wrapped(torch.randn(16, 1, 8, 8) + rank).square().mean().backward()
     weight = model[1].weight_out.grad
     weight = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
-    torch.save((weight, model[1].context), f"{folder}/{rank}")
+    own = model[1].context.clone()
+    qact.sync_contexts(model)
+    torch.save((weight, own, dict(model[1].named_buffers())), f"{folder}/{rank}")
     dist.barrier()
     os._exit(0)  # as tests/python/ranks.py ends
 
@@ -95,6 +97,10 @@ def _ranks(rank, folder, kind):
 @pytest.mark.parametrize("kind", ["ddp", "fsdp2"])
 def test_two_processes(kind, tmp_path):
     torch.multiprocessing.spawn(_ranks, (str(tmp_path), kind), nprocs=2)
-    (first, context), (second, other) = (torch.load(tmp_path / str(rank)) for rank in range(2))
+    (first, context, state), (second, other, like) = (
+        torch.load(tmp_path / str(rank)) for rank in range(2))
     assert torch.equal(first, second), "gradients are those of all"
     assert not torch.equal(context, other), "each has ranked within its own batch"
+    assert torch.equal(state["context"], (context + other) // 2)
+    for name, value in state.items():
+        assert torch.equal(value, like[name]), name
