@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 import gpu  # noqa: F401  (skips)
 from networks import ResNet
+from oracle import RunningParts, check_affine, gradient
 from torch import nn
 
 import qact
@@ -29,26 +30,26 @@ def trained(**options):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_every_mode_as_on_the_cpu(mode, options):
     layers = [trained(**OPTIONS[options])]
-    layers.append(copy.deepcopy(layers[0]).cpu())
+    layers[0].train(mode == "train").context_mode = "tracked" if mode == "train" else mode
+    before = copy.deepcopy(layers[0]).cpu()
+    layers.append(copy.deepcopy(before))
+    x = torch.randn(20, 6, 6, 6) * 2 + 1
+    grad_y = gradient(x)
     results = []
     for layer in layers:
-        torch.manual_seed(1)
-        x = torch.randn(20, 6, 6, 6) * 2 + 1
-        layer.train(mode == "train")
-        if mode != "train":
-            layer.context_mode = mode
-        x = x.to(layer.context.device).requires_grad_()
-        y = layer(x)
-        (y * torch.linspace(-1, 1, y.numel(), device=y.device).view_as(y)).sum().backward()
+        here = x.to(layer.context.device).requires_grad_()
+        y = layer(here)
+        y.backward(grad_y.to(y.device))
         gradients = [p.grad.cpu() for p in layer.parameters()]
-        results.append((y.detach().cpu(), x.grad.cpu(), gradients,
+        results.append((y.detach().cpu(), here.grad.cpu(), gradients,
                         {name: value.cpu() for name, value in layer.state_dict().items()}))
     (found, grad, gradients, state), (wanted, theirs, of, expected) = results
     level = 0.0101 if options == "no norms" else 0.045
     assert (found - wanted).abs().max() <= level and (found - wanted).abs().mean() <= level / 3
     assert (grad - theirs).norm() <= 0.04 * theirs.norm()
-    for ours, like in zip(gradients, of, strict=True):
-        assert (ours - like).norm() <= 0.04 * like.norm() + 1e-3
+    if gradients:  # both sides are off
+        check_affine(torch.stack(gradients), torch.stack(of),
+                     2 * RunningParts(before, x, grad_y).allowed)
     for name, value in state.items():
         if name == "context":
             assert (value - expected[name]).abs().sum() <= 0.02 * expected[name].sum()
