@@ -164,11 +164,14 @@ void adopt_saved_config(TrainCommand& train, const train::RunFolder& folder) {
 }
 
 // The command that torchrun starts again has begun the run before.
-void resume_after_restart(TrainCommand& train) {
+void resume_after_restart(TrainCommand& train, const dist::World& world) {
   const train::RunFolder folder{train.output};
-  if (train.resume || this_rank().restarts == 0 || !folder.exists()) return;
+  // The first rank writes the folder; another machine may see it later.
+  const bool begun = world.restarted() && world.any(world.is_first() && folder.exists());
+  if (train.resume || !begun) return;
   train.resume = true;
-  if (this_rank().rank > 0) return;
+  adopt_saved_config(train, folder);
+  if (!world.is_first()) return;
   std::fprintf(stderr, "qact: torchrun has restarted all ranks: the run in %s goes on\n",
                train.output.c_str());
 }
@@ -189,15 +192,16 @@ void setup_train(CLI::App& app) {
   });
   command.callback([train] {
     read_toml(*train);
-    resume_after_restart(*train);
     if (train->resume) adopt_saved_config(*train, {train->output});
     check_dataset_name(train->config.data);
     check_use([&] {
       train::check(train->config);
       train::check_network(train::resolved(train->config));
     });
-    run_in_world(train->config.device,
-                 [&](const dist::World& world) { run_train_command(*train, world); });
+    run_in_world(train->config.device, [&](const dist::World& world) {
+      resume_after_restart(*train, world);
+      run_train_command(*train, world);
+    });
   });
 }
 

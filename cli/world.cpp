@@ -29,7 +29,7 @@ void expect_plain_device(const std::string& device) {
 
 void run_in_world(const std::string& device, const std::function<void(const dist::World&)>& work) {
   const dist::Environment environment = expect_rank();
-  if (environment.size == 1) return work(dist::World());
+  if (environment.size == 1) return work(dist::World(nullptr, environment.restarts > 0));
   check_use([&] { expect_plain_device(device); });
   // A write to a rank that has ended must fail, and be explained, instead of ending this one, too.
   std::signal(SIGPIPE, SIG_IGN);

@@ -13,13 +13,12 @@
 #include "qact/base/fail.h"
 #include "qact/dist/dist.h"
 #include "qact/dist/gloo.h"
+#include "qact/dist/meeting.h"
 #include "qact/dist/nccl.h"
 #include "qact/dist/process.h"
 
 namespace qact::dist {
 namespace {
-
-using Store = c10::intrusive_ptr<c10d::Store>;
 
 // A rank may work for hours while the others wait. That a rank has ended shows in its connections,
 // not in a timeout; and torchrun ends those that wait for a machine that is gone.
@@ -41,7 +40,7 @@ Store open_store(const Environment& e) {
   options.timeout = kMeeting;
   try {
     const auto store = c10::make_intrusive<c10d::TCPStore>(e.master_address, options);
-    return c10::make_intrusive<c10d::PrefixStore>("qact/" + std::to_string(e.restarts), store);
+    return c10::make_intrusive<c10d::PrefixStore>("qact", store);
   } catch (const std::exception& error) {
     base::fail("dist", "expected rank ", e.rank, " of ", e.size, " to meet the others at ",
                e.master_address, ":", e.master_port,
@@ -50,6 +49,7 @@ Store open_store(const Environment& e) {
 }
 
 // Gloo for CUDA tensors, too, where NCCL is missing or would refuse: it wants a GPU per process.
+// All ranks take the same, so machines with GPUs enough follow those without.
 c10::intrusive_ptr<c10d::ProcessGroup> make_group(const Store& store, const Environment& e,
                                                   bool cuda) {
   using Group = c10d::ProcessGroup;
@@ -57,12 +57,12 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_group(const Store& store, const Envi
   const auto gloo = make_gloo(store, e.rank, e.size, kPatience);
   group->setDefaultBackend(Group::BackendType::GLOO);
   group->setBackend(c10::DeviceType::CPU, Group::BackendType::GLOO, gloo);
+  const bool own_gpu = cuda && e.local_size <= static_cast<int>(torch::cuda::device_count());
+  const bool refused = World(group).any(!own_gpu || !has_nccl());
   if (cuda) {
-    const bool own_gpu = e.local_size <= static_cast<int>(torch::cuda::device_count());
-    const auto nccl = own_gpu ? make_nccl(store, e.rank, e.size) : nullptr;
     group->setBackend(c10::DeviceType::CUDA,
-                      nccl ? Group::BackendType::NCCL : Group::BackendType::GLOO,
-                      nccl ? nccl : gloo);
+                      refused ? Group::BackendType::GLOO : Group::BackendType::NCCL,
+                      refused ? gloo : make_nccl(store, e.rank, e.size));
   }
   group->setGroupName(kWorld);
   return group;
@@ -90,7 +90,7 @@ bool is_lost_connection(const std::exception& error) {
 
 Connection::Connection(const Environment& environment) : environment_(environment) {
   silence_c10d();
-  store_ = open_store(environment);
+  shared_store_ = open_store(environment);
 }
 
 Connection::~Connection() {
@@ -98,32 +98,22 @@ Connection::~Connection() {
 }
 
 const World& Connection::open(bool cuda) {
-  expect_all_ranks();
-  if (cuda) use_local_gpu(environment_);
-  const auto group = make_group(store_, environment_, cuda);
+  const Environment& e = environment_;
+  const Attempt attempt = join_attempt(shared_store_, e.rank, kMeeting);
+  store_ = attempt.store;
+  const bool restarted =
+      wait_for_all(shared_store_, attempt, e.rank, e.size, e.restarts > 0, kMeeting);
+  if (cuda) use_local_gpu(e);
+  const auto group = make_group(store_, e, cuda);
   c10d::register_process_group(kWorld, group);
-  world_ = World(group);
+  world_ = World(group, restarted);
   processes_ = world_.gather_texts(this_process());
   return world_;
 }
 
-// Gloo would wait for a rank that never comes as long as for one that works.
-void Connection::expect_all_ranks() const {
-  store_->set("rank/" + std::to_string(environment_.rank), std::vector<uint8_t>{1});
-  for (int rank = 0; rank < environment_.size; ++rank) {
-    const std::string key = "rank/" + std::to_string(rank);
-    try {
-      store_->wait({key}, kMeeting);
-    } catch (const std::exception&) {
-      base::fail("dist", "expected ", environment_.size, " ranks to meet at ",
-                 environment_.master_address, ":", environment_.master_port, " within ",
-                 kMeeting.count(), " minutes, got no rank ", rank);
-    }
-  }
-}
-
 // Whether this is the first rank that fails. Others are told that another one says why.
 bool Connection::speaks_for_all() const {
+  if (!store_) return environment_.rank <= 1;  // rank 0 has not come
   try {
     store_->setTimeout(std::chrono::seconds(5));
     const bool first = store_->add("failed", 1) == 1;

@@ -35,13 +35,13 @@ class Connection {
   Explanation explain_waiting() const;
 
  private:
-  void expect_all_ranks() const;
   bool speaks_for_all() const;
   std::string lost_rank() const;
   std::string end_of(const std::string& rank) const;
 
   const Environment environment_;
-  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::Store> shared_store_;  // with what earlier attempts left
+  c10::intrusive_ptr<c10d::Store> store_;         // of this attempt; null until rank 0 has come
   World world_;
   std::vector<std::string> processes_;  // by rank (process.h)
 };

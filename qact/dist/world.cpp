@@ -34,8 +34,11 @@ std::vector<int64_t> counts_of(const World& world, int64_t count) {
 
 }  // namespace
 
-World::World(c10::intrusive_ptr<c10d::ProcessGroup> group)
-    : group_(std::move(group)), rank_(group_->getRank()), size_(group_->getSize()) {}
+World::World(c10::intrusive_ptr<c10d::ProcessGroup> group, bool restarted)
+    : group_(std::move(group)),
+      rank_(group_ ? group_->getRank() : 0),
+      size_(group_ ? group_->getSize() : 1),
+      restarted_(restarted) {}
 
 c10::intrusive_ptr<c10d::Work> World::start_sum(at::Tensor tensor) const {
   if (alone()) return {};

@@ -16,12 +16,14 @@ namespace qact::dist {
 class World {
  public:
   World() = default;  // one process
-  explicit World(c10::intrusive_ptr<c10d::ProcessGroup> group);
+  // No group is one process. `restarted`: torchrun has started the same processes before.
+  explicit World(c10::intrusive_ptr<c10d::ProcessGroup> group, bool restarted = false);
 
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool alone() const { return size_ == 1; }
   bool is_first() const { return rank_ == 0; }
+  bool restarted() const { return restarted_; }  // the same on all ranks
 
   // In place. Returns at once: what it returns waits for the sum; null where alone.
   c10::intrusive_ptr<c10d::Work> start_sum(at::Tensor tensor) const;
@@ -45,6 +47,7 @@ class World {
  private:
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   int rank_ = 0, size_ = 1;
+  bool restarted_ = false;
 };
 
 // The rows of all ranks, differentiable: every rank computes the same function of them, and its

@@ -19,9 +19,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
 from bands import write_bands  # noqa: E402
-from ranks import Ranks, run, torchrun  # noqa: E402
+from ranks import Ranks, free_port, run, torchrun  # noqa: E402
 
 PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "distributed"
 KILLS = int(os.environ.get("KILLS", 3))
 
 
@@ -244,6 +245,56 @@ class TrainOnRanks(unittest.TestCase):
         self.assertEqual(killed, KILLS)
         self.assertIn("torchrun has restarted all ranks: the run in", text)
         self.assertRegex(text, r"got the end of rank \d \(process \d+ on .*\), killed or out of memory")
+
+    def test_two_nodes_restart_after_a_kill_on_each(self):
+        """Two agents of torchrun, as on two machines, by the example's command."""
+        options = [*self.quick, "--epochs", "12", "--save-every", "2"]
+        statuses, _, err = self.train(2, "whole", *options)
+        self.assertEqual((statuses, err), ([0, 0], ""))
+        # Options come from a file; its last of equal names is the command line's last.
+        settings = dict(zip(options[::2], options[1::2]))
+        recipe = self.folder / "recipe.toml"
+        recipe.write_text("".join(f'{name[2:]} = "{value}"\n' for name, value in settings.items()))
+        tools = pathlib.Path(sys.executable).parent  # where torchrun is
+        environment = dict(os.environ, QACT=PROGRAM, RECIPE=str(recipe), PORT=str(free_port()),
+                           CPUS="1", PATH=f"{tools}:{os.environ['PATH']}")
+        command = ["bash", str(EXAMPLES / "two_nodes.sh"), "localhost", str(self.folder / "killed")]
+        with (self.folder / "said").open("w+") as said:
+            nodes = [subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+                     for _ in range(2)]
+            try:
+                for victim in range(2):
+                    ranks = self.ranks_that_train(nodes)
+                    # The other agent hears of the new rendezvous while its own rank seems well. It
+                    # starts that one again, and does not count it as a restart.
+                    os.kill(ranks[1 - victim], signal.SIGSTOP)
+                    os.kill(ranks[victim], signal.SIGKILL)
+                    time.sleep(2)
+                    os.kill(ranks[1 - victim], signal.SIGCONT)
+                statuses = [node.wait(timeout=60) for node in nodes]
+            finally:
+                for node in nodes:
+                    node.kill()
+            said.seek(0)
+            text = said.read()
+        self.assertEqual(statuses, [0, 0], text)
+        self.assertEqual(text.count("torchrun has restarted all ranks: the run in"), 2, text)
+        self.assertEqual(self.files("killed"), self.files("whole"), text)
+
+    def ranks_that_train(self, agents):
+        """The process of each agent's only rank, once all are new and have saved the run."""
+        state = self.folder / "killed" / "state.safetensors"
+        seen, before = self.seen, state.stat().st_mtime_ns if state.exists() else 0
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            time.sleep(0.01)
+            ranks = [pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+                     for agent in agents]
+            saved = state.exists() and state.stat().st_mtime_ns > before
+            if saved and all(len(own) == 1 and own[0] not in seen for own in ranks):
+                self.seen = seen | {own[0] for own in ranks}
+                return [int(own[0]) for own in ranks]
+        self.fail("expected all ranks to train within 30 seconds")
 
     def kill_a_rank(self, agent, moments, longest):
         """Kills one at random, up to `longest` seconds after the start; false once all ended."""

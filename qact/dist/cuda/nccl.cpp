@@ -8,6 +8,14 @@
 
 namespace qact::dist {
 
+bool has_nccl() {
+#ifdef USE_C10D_NCCL
+  return true;
+#else
+  return false;
+#endif
+}
+
 c10::intrusive_ptr<c10d::Backend> make_nccl(
     [[maybe_unused]] const c10::intrusive_ptr<c10d::Store>& store, [[maybe_unused]] int rank,
     [[maybe_unused]] int size) {
