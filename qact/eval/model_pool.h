@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "qact/train/device.h"
 #include "qact/train/model_file.h"
 
 namespace qact::eval {
@@ -19,9 +20,10 @@ namespace qact::eval {
 // Jobs leave a model as it was (nn/state_guard.h), parameters included.
 class ModelPool {
  public:
+  // The threads' models are on this thread's current GPU where the device has no index.
   ModelPool(train::Model original, const std::string& device, int threads)
       : original_(std::move(original)),
-        device_(device),
+        device_(train::with_index(device)),
         left_(device_.is_cpu() ? threads : kOnGpu) {}
 
   // A model for one job while it lives. Waits until one is free.

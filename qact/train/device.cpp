@@ -1,5 +1,6 @@
 #include "qact/train/device.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
 
@@ -23,6 +24,11 @@ void check_device(const char* where, const std::string& name) {
   if (device.is_cpu() || (device.is_cuda() && std::max<int64_t>(device.index(), 0) < gpus)) return;
   base::fail(where, "expected --device cpu or one of the ", gpus, " GPUs that torch sees, got ",
              name);
+}
+
+c10::Device with_index(c10::Device device) {
+  if (device.is_cpu() || device.has_index()) return device;
+  return c10::impl::VirtualGuardImpl(device.type()).getDevice();
 }
 
 }  // namespace qact::train

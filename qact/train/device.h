@@ -1,6 +1,8 @@
 // Where a network works.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <string>
 
 namespace qact::train {
@@ -10,5 +12,9 @@ void check_device_name(const char* where, const std::string& name);
 
 // Throws unless torch sees this device.
 void check_device(const char* where, const std::string& name);
+
+// "cuda" alone is this thread's current GPU, under torchrun that of the local rank. Other threads
+// have another one, so they are to be given its index.
+c10::Device with_index(c10::Device device);
 
 }  // namespace qact::train

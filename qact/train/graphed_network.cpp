@@ -3,11 +3,13 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/torch.h>
 
+#include "qact/train/device.h"
+
 namespace qact::train {
 
 c10::Stream GraphedNetwork::side_stream(torch::Device device) {
   const c10::impl::VirtualGuardImpl on(device.type());
-  const torch::Device exact = device.has_index() ? device : on.getDevice();
+  const torch::Device exact = with_index(device);
   on.synchronizeStream(on.getStream(exact));
   return on.getStreamFromGlobalPool(exact);
 }
