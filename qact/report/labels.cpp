@@ -117,6 +117,16 @@ std::string in_words(const results::Field& field) {
   return name + " " + field.value;
 }
 
+// Of running statistics only where it tells two curves apart: the result is the same.
+bool matters_batch_size(const Setting& s, const Group& group) {
+  return s.mode != "tracked" ||
+         std::any_of(group.curves.begin(), group.curves.end(), [&](const Curve& other) {
+           Setting same = other.setting;
+           same.batch_size = s.batch_size;
+           return same == s && other.setting.batch_size != s.batch_size;
+         });
+}
+
 // Contains all fields that vary, so that no two curves have the same label.
 std::string label_of(const Setting& s, const Group& group, const std::set<std::string>& vary) {
   static const std::set<std::string> kNamed = {"dataset", "model",      "activation", "placement",
@@ -136,6 +146,7 @@ std::string label_of(const Setting& s, const Group& group, const std::set<std::s
     for (const results::Field& field : fields) {
       if (field.training != training || !vary.contains(field.name)) continue;
       if (kNamed.contains(field.name) || (field.value == "none" && !training)) continue;
+      if (field.name == "batch_size" && !training && !matters_batch_size(s, group)) continue;
       label += ", " + in_words(field);
     }
   };

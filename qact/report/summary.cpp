@@ -3,8 +3,10 @@
 #include <cmath>
 #include <set>
 
+#include "qact/report/choices.h"
 #include "qact/report/curves.h"
 #include "qact/report/sections.h"
+#include "qact/report/severity_chart.h"
 
 namespace qact::report {
 namespace {
@@ -61,6 +63,38 @@ std::vector<std::string> paragraphs(const std::vector<std::string>& lines) {
   return all;
 }
 
+// Of every placement and on every stream: with batch statistics against ReLU with either kind and
+// against TENT on it, and with running ones, which single images need, against ReLU with running
+// ones.
+std::vector<std::string> held_against_relu(const Group& group) {
+  std::vector<std::string> lines;
+  if (group.corruptions.empty()) return lines;
+  bool toned = false;
+  for (const Curve& ours : group.curves) {
+    const Setting& s = ours.setting;
+    const bool batch = s.mode == "batch";
+    if (s.activation != "qact" || s.adapt != kNotAdapted) continue;
+    if (!group.is_usual(s) || !(batch || s.mode == "tracked")) continue;
+    const auto percent = [&](int severity) {
+      return fixed(100 * ours.mean("accuracy", severity, group.corruptions), 1);
+    };
+    lines.push_back(ours.label + ": " + percent(0) + " % of the uncorrupted images, " +
+                    percent(group.max_severity) + " % at severity " +
+                    std::to_string(group.max_severity) + ".");
+    std::vector<const Curve*> baselines = {group.closest(s, "relu", "tracked")};
+    if (batch) {
+      baselines.push_back(group.closest(s, "relu", "batch"));
+      baselines.push_back(group.closest(s, "relu", "batch", "tent"));
+    }
+    for (const Curve* baseline : baselines) {
+      if (baseline) lines.push_back(against(ours, *baseline, group));
+    }
+    toned |= group.is_plain(s) && std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
+  }
+  if (toned) lines.push_back(under_tone(group));
+  return lines;
+}
+
 }  // namespace
 
 Table summary_table(const Group& group) {
@@ -93,35 +127,9 @@ Table summary_table(const Group& group) {
   return table;
 }
 
-// Of every placement and on every stream: with batch statistics against ReLU with either kind and
-// against TENT on it, and with running ones, which single images need, against ReLU with running
-// ones.
 std::vector<std::string> verdict(const Group& group) {
-  std::vector<std::string> lines;
-  if (group.corruptions.empty()) return lines;
-  bool toned = false;
-  for (const Curve& ours : group.curves) {
-    const Setting& s = ours.setting;
-    const bool batch = s.mode == "batch";
-    if (s.activation != "qact" || s.adapt != kNotAdapted) continue;
-    if (!group.is_usual(s) || !(batch || s.mode == "tracked")) continue;
-    const auto percent = [&](int severity) {
-      return fixed(100 * ours.mean("accuracy", severity, group.corruptions), 1);
-    };
-    lines.push_back(ours.label + ": " + percent(0) + " % of the uncorrupted images, " +
-                    percent(group.max_severity) + " % at severity " +
-                    std::to_string(group.max_severity) + ".");
-    std::vector<const Curve*> baselines = {group.closest(s, "relu", "tracked")};
-    if (batch) {
-      baselines.push_back(group.closest(s, "relu", "batch"));
-      baselines.push_back(group.closest(s, "relu", "batch", "tent"));
-    }
-    for (const Curve* baseline : baselines) {
-      if (baseline) lines.push_back(against(ours, *baseline, group));
-    }
-    toned |= group.is_plain(s) && std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
-  }
-  if (toned) lines.push_back(under_tone(group));
+  std::vector<std::string> lines = choices_text(group, choices(group));
+  for (std::string& line : held_against_relu(group)) lines.push_back(std::move(line));
   return lines;
 }
 
@@ -136,7 +144,16 @@ std::vector<Block> summary(const results::Rows& rows) {
           Text{"These networks have no corruption in common, so there is no mean to compare."});
       continue;
     }
-    for (std::string& text : paragraphs(verdict(group))) blocks.push_back(Text{std::move(text)});
+    if (const std::vector<const Curve*> curves = headline(group); !curves.empty()) {
+      blocks.push_back(
+          severity_chart(group.slug("headline"), severity_metrics()[0], curves, group.corruptions));
+    }
+    if (const std::vector<Choice> all = choices(group); !all.empty()) {
+      blocks.push_back(choices_table(group, all));
+    }
+    for (std::string& text : paragraphs(held_against_relu(group))) {
+      blocks.push_back(Text{std::move(text)});
+    }
     blocks.push_back(summary_table(group));
   }
   return blocks;

@@ -12,8 +12,8 @@ namespace qact::report {
 // One row per curve; metrics at the highest severity.
 Table summary_table(const Group& group);
 
-// Sentences that compare QAct, with batch statistics, to ReLU with running and with batch
-// statistics. Empty where there is no such QAct network.
+// Sentences for the terminal: which network to take for what arrives (choices.h), then each QAct
+// network held against ReLU. The page has the first as a table.
 std::vector<std::string> verdict(const Group& group);
 
 }  // namespace qact::report

@@ -121,8 +121,8 @@ def check_choices(program, folder):
     done = report("--json", "--where", "mode=batch,activation=qact", "--where", "classifier=head",
                   "--where", "stream=single,adapt=none")
     found = json.loads(done.stdout or "[]")
-    if [entry["kind"] for entry in found] != ["benchmark", "tone"] or page.exists():
-        yield f"report --json: expected two entries and no page, got {done.stdout[:200]}"
+    if [entry["kind"] for entry in found] != ["benchmark", "tone", "gamma4"] or page.exists():
+        yield f"report --json: expected three entries and no page, got {done.stdout[:200]}"
     elif not 0.9 < found[0]["metrics"]["accuracy"]["mean"]["0"] <= 1:
         yield f"report --json: expected the accuracy of clean images, got {found[0]['metrics']}"
     done = report("--where", "mode=batch")
@@ -151,6 +151,26 @@ def check_streams(program, folder):
     for part in ("test-time adaptation", "mixed in every batch", "Against ReLU, TENT, batch"):
         if part not in text:
             yield f"evaluation.html: expected {part} on it"
+
+
+def check_headline(program, folder):
+    """The page begins with three curves and a table of what to take; the terminal has the same."""
+    curves = json.loads((folder / "figures/mnist_small_lenet_headline.vl.json").read_text())
+    expected = {"ReLU, running statistics", "ReLU, batch statistics", "QAct, batch statistics"}
+    if {value["curve"] for value in curves["data"]["values"]} != expected:
+        yield f"the headline's chart: expected {expected}, got {curves['data']['values']}"
+    text = (folder / "evaluation.html").read_text()
+    parts = ['data-chart="mnist_small_lenet_headline"', "best of another activation",
+             "batches of 500 of one corruption, under gamma4", "of mixed corruptions",
+             "with correlated labels", "single images, at severity 5", "Against ReLU"]
+    places = [text.find(part) for part in parts]
+    if -1 in places or places != sorted(places):
+        yield f"evaluation.html: expected {parts} in this order, got them at {places}"
+    done = subprocess.run([program, "report", folder / "rows.jsonl", "--no-sheet", "--summary",
+                           "-o", folder / "summary.html"], capture_output=True, text=True,
+                          check=True)
+    if not done.stdout.startswith("For batches of 500 of one corruption, at severity 5: "):
+        yield f"report --summary: expected what to take first, got {done.stdout[:200]}"
 
 
 def refused(program, folder, page):
@@ -217,7 +237,7 @@ def main():
         pages = make_pages(program, folder)
         faults = [*check_errors(program, folder), *check_outputs(program, folder),
                   *check_choices(program, folder), *check_streams(program, folder),
-                  *check_commands(program, folder)]
+                  *check_headline(program, folder), *check_commands(program, folder)]
         # Chromium makes no window narrower than 500 pixels.
         faults += [f"{page.name} at {width} px: {fault}"
                    for page in pages for width in (1200, 500) if browser

@@ -7,6 +7,7 @@ import random
 NETWORKS = (("qact", "batch", 0.05), ("qact", "tracked", 0.11),
             ("relu", "batch", 0.06), ("relu", "tracked", 0.13))
 CORRUPTIONS = ("gaussian_noise", "fog", "contrast")
+TONES = ("tone", "gamma4")
 SINGLE = {"stream": "single"}
 
 
@@ -22,7 +23,8 @@ def where(kind, activation, mode, **more):
 
 
 def scores(activation, mode, slope, chance, **how):
-    places = [("none", 0)] + [(name, s) for name in (*CORRUPTIONS, "tone") for s in range(1, 6)]
+    places = [("none", 0)] + [(name, s) for name in (*CORRUPTIONS, *TONES)
+                              for s in range(1, 6)]
     for corruption, severity in places:
         for classifier in ("head", "logistic"):
             lost = slope * severity * (1 + chance.uniform(-0.3, 0.3))
@@ -65,7 +67,7 @@ def rows(each=2):
     for activation, mode, slope in NETWORKS:
         yield from scores(activation, mode, slope, chance)
         yield plane(activation, mode, chance, each)
-    mixture = "+".join(sorted((*CORRUPTIONS, "tone")))
+    mixture = "+".join(sorted((*CORRUPTIONS, *TONES)))
     for activation, mode, slope in NETWORKS:
         for stream in (SINGLE, {"stream": "mixed", "mixture": mixture}, {"stream": "correlated"}):
             if stream is not SINGLE:

@@ -10,13 +10,16 @@ namespace {
 
 TEST(Summary, SaysWhatWinsWhateverTheNumbersAre) {
   const auto lines = verdict(groups(example_rows())[0]);
-  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0],
-            "QAct, batch statistics: 90.0 % of the uncorrupted images, 70.0 % at severity 1.");
+            "For batches of 500 of one corruption, at severity 1: QAct, batch statistics, 70.0 %; "
+            "of another activation ReLU, running statistics, 45.0 %.");
   EXPECT_EQ(lines[1],
+            "QAct, batch statistics: 90.0 % of the uncorrupted images, 70.0 % at severity 1.");
+  EXPECT_EQ(lines[2],
             "Against ReLU, running statistics: 25.0 points more correct at severity 1, and a drop "
             "that is 30.0 points smaller.");
-  EXPECT_EQ(lines[2], "Under random tone curves of severity 1: QAct, batch statistics 85.0 %.");
+  EXPECT_EQ(lines[3], "Under random tone curves of severity 1: QAct, batch statistics 85.0 %.");
 }
 
 // What single images have: it is no news that a batch helps against a network without one.
@@ -26,10 +29,10 @@ TEST(Summary, ComparesRunningStatisticsWithRunningOnes) {
       {score_row("qact", "tracked", "none", 0, 0.8), score_row("qact", "tracked", "fog", 1, 0.5),
        score_row("qact", "tracked", "snow", 1, 0.3), score_row("relu", "batch", "none", 0, 0.95),
        score_row("relu", "batch", "fog", 1, 0.9), score_row("relu", "batch", "snow", 1, 0.9)}))[0]);
-  ASSERT_EQ(lines.size(), 6u);
-  EXPECT_EQ(lines[3],
+  ASSERT_EQ(lines.size(), 8u);
+  EXPECT_EQ(lines[5],
             "QAct, running statistics: 80.0 % of the uncorrupted images, 40.0 % at severity 1.");
-  EXPECT_EQ(lines[4],
+  EXPECT_EQ(lines[6],
             "Against ReLU, running statistics: 5.0 points fewer correct at severity 1, and a drop "
             "that is 10.0 points smaller.");
 }
@@ -48,11 +51,11 @@ TEST(Summary, ComparesOnTheSameStream) {
     rows.push_back(tent);
   }
   const auto lines = verdict(groups(rows)[0]);
-  ASSERT_EQ(lines.size(), 5u);
-  EXPECT_TRUE(lines[1].starts_with("Against ReLU, running statistics: 25.0")) << lines[1];
-  EXPECT_TRUE(lines[2].starts_with("Against ReLU, TENT, batch statistics: 0.0")) << lines[2];
-  EXPECT_TRUE(lines[3].starts_with("QAct, batch statistics, mixed corruptions: ")) << lines[3];
-  EXPECT_TRUE(lines[4].starts_with("Under random tone curves")) << lines[4];
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_TRUE(lines[2].starts_with("Against ReLU, running statistics: 25.0")) << lines[2];
+  EXPECT_TRUE(lines[3].starts_with("Against ReLU, TENT, batch statistics: 0.0")) << lines[3];
+  EXPECT_TRUE(lines[4].starts_with("QAct, batch statistics, mixed corruptions: ")) << lines[4];
+  EXPECT_TRUE(lines[5].starts_with("Under random tone curves")) << lines[5];
   int paragraphs = 0;
   for (const Block& block : summary(rows)) {
     if (const auto* text = std::get_if<Text>(&block)) paragraphs += text->text.starts_with("QAct");
