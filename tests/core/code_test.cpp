@@ -71,6 +71,29 @@ TEST(Codes, AscendWithTheValueAndTellItsLevel) {
   }
 }
 
+// Empty bins behind heavy ones part the runs of equal codes, so that there are more runs than codes.
+// Room for too few shows in the heap only.
+TEST(Codes, MayHaveMoreRunsOfBinsThanCodes) {
+  for (const int levels : {127, 128, 254, 255}) {
+    for (const Shape shape : {Shape{21, 24, 49}, {128, 24, 16}, {128, 24, 36}, {1, 24, 512}}) {
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        for (const Layout layout : {Layout::contiguous, Layout::channels_last}) {
+          Tensor x = filled(shape, Distribution::normal, 145, dtype, layout);
+          Tensor grad_y = filled(shape, Distribution::normal, 146, dtype, layout);
+          Quantile quantile;
+          quantile.levels = levels;
+          const Affines affines(shape.channels);
+          const LayerRun run(x, grad_y, affines, quantile, threads(1), layout);
+          reference::LayerParameters parameters = affines.of(0);
+          parameters.quantile.levels = levels;
+          const LayerCase given{x.get(0), grad_y.get(0), parameters, dtype, /*exact=*/false};
+          expect_levels(given, run.found(0));
+        }
+      }
+    }
+  }
+}
+
 TEST(Codes, AWeightOfZeroStillHasItsGradient) {
   const Shape shape{4, 1, 300};
   Tensor x = filled(shape, Distribution::normal, 143, DType::f64, Layout::contiguous);

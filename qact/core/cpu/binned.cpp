@@ -93,7 +93,7 @@ void BinnedChannel<Real>::find_codes(const TableKernels& tables, const CodeCells
     tables.cell_ends(edges, plan.bins, end);
     for (int j = 0; j < edges.cells; ++j) ++code_[end[j]];
   }
-  start_.resize(kCodes + 17);
+  start_.resize(plan.bins + 17);  // runs of bins may outnumber codes: see count_codes
   moment_.resize(plan.bins + 33);
   const int32_t runs = tables.bin_codes(bins.count.data(), level_.data(), plan.bins, code_.data(),
                                         start_.data(), moment_.data());

@@ -260,9 +260,9 @@ struct TableKernels {
                      uint8_t* code, Ahead& written);
   // The bins at which cells end: the first whose middle is not below the end.
   void (*cell_ends)(const CellEdges& edges, int32_t bins, int32_t* end);
-  // From the number of cells that begin at each bin to codes, and where each code starts. Returns
-  // how many there are; start has one more. And the sums of count * bin up to each bin, and of all,
-  // modulo 2^32; moment has room for 17 more.
+  // From the number of cells that begin at each bin to codes, and where each run of equal codes
+  // starts. Returns how many runs there are, up to `bins`. And the sums of count * bin up to each
+  // bin, and of all, modulo 2^32. start and moment have room for 17 more.
   int32_t (*bin_codes)(const uint32_t* count, const int32_t* level, int32_t bins, uint8_t* code,
                        int32_t* start, uint32_t* moment);
   // The sums of xhat by code, of bins whose middles lie at origin + bin * width.
