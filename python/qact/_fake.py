@@ -79,7 +79,14 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
 def needs_x(x: Tensor, kept: Tensor) -> bool:
     """Whether layer_backward needs x beside what was kept: tables and codes of all contexts are
     more than a byte a value, and those of some are not. Other devices keep no codes."""
+    if _any_batch(x):
+        return True
     return x.device.type not in CODE_DEVICES or kept.numel() <= x.numel()
+
+
+def _any_batch(x: Tensor) -> bool:
+    """Whether one program is being exported for batches of which some keep codes and some do not."""
+    return torch.compiler.is_exporting() and isinstance(x.shape[0], torch.SymInt)
 
 
 @_register("qact_python::layer_forward")
@@ -88,7 +95,11 @@ def _(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_
     _check_x("quantile_layer", x, weight_in=weight_in, bias_in=bias_in, weight_out=weight_out,
              bias_out=bias_out)
     rows = x.shape[1] - image_channels
-    kept = kept_bytes(x, image_channels, context_images) if keep else 0
+    kept = 0
+    if keep and _any_batch(x):
+        kept = torch.library.get_ctx().new_dynamic_size()
+    elif keep:
+        kept = kept_bytes(x, image_channels, context_images)
     return (torch.empty_like(x), x.new_empty(kept, dtype=torch.uint8),
             x.new_empty(rows, LAYER_STATS, dtype=torch.float64),
             x.new_empty(rows if track else 0, CONTEXT_BINS, dtype=torch.int64))

@@ -12,7 +12,7 @@ from . import _autograd
 from ._library import ops
 from ._norms import channel_statistics, given
 from ._options import describe
-from .functional import quantile_activation
+from .functional import context_build, quantile_activation
 
 if TYPE_CHECKING:
     from .modules import QuantileActivation
@@ -29,12 +29,10 @@ def in_batch(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool)
                             layer.algorithm, quantised)
     y = _batch_norm(layer, u, "out", track) if layer.norm_out else u
     if track:
-        with torch.no_grad():
-            context, batches = given(layer.context), given(layer.num_batches_tracked)
-            context.copy_(ops.context_blend(
-                context, ops.context_build(z, None, None), batches, None, layer.momentum,
-                x.shape[0], x.numel() // x.shape[1]))
-            batches.add_(1)
+        context, batches = given(layer.context), given(layer.num_batches_tracked)
+        context.copy_(ops.context_blend(context, context_build(z), batches, None, layer.momentum,
+                                        x.shape[0], x.numel() // x.shape[1]))
+        batches.add_(1)
     return y
 
 
@@ -46,11 +44,10 @@ def _batch_norm(layer: QuantileActivation, x: Tensor, end: str, track: bool) -> 
     if layer.momentum is not None:
         return F.batch_norm(x, mean, var, weight, bias, True, layer.momentum, layer.eps)
     # A cumulative average: its share is a tensor's, which no compiler may read.
-    with torch.no_grad():
-        share = torch.reciprocal(given(layer.num_batches_tracked) + 1)
-        batch_var, batch_mean = channel_statistics(x)
-        mean.lerp_(batch_mean.to(mean.dtype), share.to(mean.dtype))
-        var.lerp_(batch_var.to(var.dtype), share.to(var.dtype))
+    share = torch.reciprocal(given(layer.num_batches_tracked) + 1)
+    batch_var, batch_mean = channel_statistics(x.detach())
+    mean.lerp_(batch_mean.to(mean.dtype), share.to(mean.dtype))
+    var.lerp_(batch_var.to(var.dtype), share.to(var.dtype))
     return F.batch_norm(x, None, None, weight, bias, True, 0.0, layer.eps)
 
 
@@ -61,8 +58,7 @@ def _fused(layer: QuantileActivation, x: Tensor, track: bool) -> Tensor:
     if not track:
         return y
     if image_channels == layer.num_features:
-        with torch.no_grad():
-            given(layer.num_batches_tracked).add_(1)
+        given(layer.num_batches_tracked).add_(1)
         return y
     running = [layer._rows(buffer) for buffer in (
         layer.running_mean_in, layer.running_var_in, layer.running_mean_out, layer.running_var_out,

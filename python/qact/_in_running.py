@@ -13,7 +13,7 @@ from ._fallback_contexts import blend
 from ._library import ops
 from ._norms import Norm, channel_statistics, given
 from ._options import CONTEXT_MODES, check_mode
-from .functional import algorithm_number, quantile_apply
+from .functional import algorithm_number, context_build, quantile_apply
 
 if TYPE_CHECKING:
     from .modules import QuantileActivation
@@ -113,9 +113,8 @@ class _Blend:
         self._moved: list[tuple[Tensor, Tensor]] = []
 
     def write(self) -> None:
-        with torch.no_grad():
-            for running, blended in self._moved:
-                running.copy_(blended)
+        for running, blended in self._moved:
+            running.copy_(blended)
 
     def _vector(self, running: Tensor, batch: Tensor) -> Tensor:
         share = self.share
@@ -170,8 +169,7 @@ def _in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool
     y = _blended(layer, x, quantised, blending)
     blending.write()
     if blending.track:
-        with torch.no_grad():
-            given(layer.num_batches_tracked).add_(1)
+        given(layer.num_batches_tracked).add_(1)
     return y
 
 
@@ -183,11 +181,10 @@ def _blended(layer: QuantileActivation, x: Tensor, quantised: bool, blending: _B
     if layer.norm_in:
         inner = blending.norm(layer._running_norm("in"), others)
         scale, shift = inner.folded(layer.eps)
-    with torch.no_grad():
-        context = blending.context(given(layer._rows(layer.context)),
-                                   ops.context_build(others, scale, shift),
-                                   others.numel() // others.shape[1])
-        quantiles = ops.context_quantiles(context, layer.levels, layer.bound, layer.positive_share)
+    context = blending.context(given(layer._rows(layer.context)),
+                               context_build(others, scale, shift),
+                               others.numel() // others.shape[1])
+    quantiles = ops.context_quantiles(context, layer.levels, layer.bound, layer.positive_share)
     y = None if images is None else _into_one(layer, x, quantiles, given(inner), quantised)
     if y is None:
         u = quantile_apply(others, quantiles, scale, shift, None, None, layer.bandwidth, quantised)

@@ -118,8 +118,7 @@ def quantile_apply(x: Tensor, quantiles: Tensor, scale: Optional[Tensor] = None,
 def quantiles(x: Tensor, levels: int = 100, bound: float = 100.0,
               positive_share: float = 0.5) -> Tensor:
     """The weighted quantiles of each channel of x, exactly: ``(C, levels)``. No gradient."""
-    with torch.no_grad():
-        return ops.quantiles(x, levels, bound, positive_share)
+    return ops.quantiles(x.detach(), levels, bound, positive_share)
 
 
 def context_build(x: Tensor, scale: Optional[Tensor] = None,
@@ -134,8 +133,9 @@ def context_build(x: Tensor, scale: Optional[Tensor] = None,
     >>> torch.equal(build(a) + build(b), build(torch.cat([a, b])))
     True
     """
-    with torch.no_grad():
-        return ops.context_build(x, scale, shift)
+    # Not by torch.no_grad(): an exported program that has such a part in it does not load.
+    scale, shift = (v if v is None else v.detach() for v in (scale, shift))
+    return ops.context_build(x.detach(), scale, shift)
 
 
 def context_blend(running: Tensor, batch: Tensor, *, images: int, n: int,

@@ -13,7 +13,7 @@ import qact
 MODES = ("train", "tracked", "batch", "prior", "stream")
 OPTIONS = {
     "plain": {}, "cumulative": {"momentum": None}, "half": {"image_share": 0.5},
-    "group": {"scope": "group", "group_images": 4}, "no norms": {"norm_in": False, "norm_out": False},
+    "image": {"scope": "image"}, "group": {"scope": "group", "group_images": 4}, "no norms": {"norm_in": False, "norm_out": False},
     "cumulative, inner norm": {"norm_out": False, "momentum": None},
 }
 
@@ -116,6 +116,30 @@ def test_export_with_a_dynamic_batch(mode, options, strict):
             torch.testing.assert_close(exported(x), eager(x))
     names = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
     assert any(name.startswith("qact_python.") for name in names)
+
+
+@pytest.mark.parametrize("mode,options", [
+    *((mode, "half") for mode in MODES), ("train", "no norms"), ("train", "image"),
+    ("train", "cumulative, inner norm")])
+def test_exported_programs_have_gradients(mode, options, tmp_path):
+    """Of batches whose contexts keep codes for the backward pass, and of those whose do not."""
+    model = network(mode, OPTIONS[options])
+    eager = copy.deepcopy(model)
+    program = torch.export.export(
+        model, (torch.randn(8, 4, 16, 16),),
+        dynamic_shapes={"input": {0: torch.export.Dim("batch", min=2, max=4096)}})
+    torch.export.save(program, tmp_path / "program.pt2")
+    exported = torch.export.load(tmp_path / "program.pt2").module()
+    for batch in (12, 3):
+        images = torch.randn(batch, 4, 16, 16)
+        results = []
+        for f in (exported, eager):
+            x = images.clone().requires_grad_()
+            y = f(x)
+            y.square().sum().backward()
+            results.append((y.detach(), x.grad))
+        for found, expected in zip(*results, strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_exported_programs_are_saved_and_loaded(tmp_path):
