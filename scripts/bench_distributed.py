@@ -1,10 +1,11 @@
 """Times training steps and layers on 1, 2 and 4 ranks of this machine, over Gloo.
 
-    python3 scripts/bench_distributed.py build [--repeats 2]
+    python3 scripts/bench_distributed.py build [--repeats 2] [--device cuda]
 
 Prints tables, and puts rows {"what": "distributed", ...} into BUILD/bench.json: of steps of `qact
 train`, and of single layers with the bytes that a step sends for them. The shortest time of the
-repeats counts; the numbers of ranks take turns. Needs torch.
+repeats counts; the numbers of ranks take turns. With --device cuda all ranks share one GPU, and
+torch's SyncBatchNorm with ReLU is timed beside the layers. Needs torch.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -34,13 +37,20 @@ run = _program_ranks().run
 RANKS = (1, 2, 4)
 BATCH = 128
 APART = ["--context-scope", "batch"]
-KIND = {"what": "distributed", "device": "cpu", "backend": "gloo"}
+KIND = {"what": "distributed", "backend": "gloo"}
+
+
+def place(device):
+    if device == "cpu":
+        return f"{os.cpu_count()} cores, one thread a rank"
+    return f"one {torch.cuda.get_device_name()} that the ranks share"
 
 
 def step_ms(program, folder, ranks, words):
     command = [program, "train", "--output", folder, "--data", "mnist-small", "--model", "lenet",
-               "--batch-size", str(BATCH), "--threads", "1", "--workers", "1", "--epochs", "1", "--validation", "0",
-               "--recalibrate", "off", "--fit-classifiers", "off", "--lr", "0.01", *words]
+               "--batch-size", str(BATCH), "--threads", "1", "--workers", "1", "--epochs", "1",
+               "--validation", "0", "--recalibrate", "off", "--fit-classifiers", "off",
+               "--lr", "0.01", *words]
     if ranks == 1:
         subprocess.run(command, check=True, capture_output=True,
                        env=dict(os.environ, OMP_NUM_THREADS="1"))
@@ -52,7 +62,7 @@ def step_ms(program, folder, ranks, words):
     return 1000 * BATCH / last["images_per_s"]
 
 
-def steps(program, repeats):
+def steps(program, device, repeats):
     networks = {"lenet, BatchNorm and ReLU per rank": ["--activation", "relu", *APART],
                 "lenet, QAct, contexts per rank": ["--activation", "qact", *APART],
                 "lenet, QAct, contexts of all ranks": ["--activation", "qact"]}
@@ -61,31 +71,39 @@ def steps(program, repeats):
         for name, words in networks.items():
             for ranks in RANKS:
                 with tempfile.TemporaryDirectory() as scratch:
-                    time = step_ms(program, f"{scratch}/run", ranks, words)
+                    time = step_ms(program, f"{scratch}/run", ranks, [*words, "--device", device])
                 times[name, ranks] = min(time, times.get((name, ranks), time))
-    print(f"A step of {BATCH} images, ms, on {os.cpu_count()} cores, one thread a rank\n")
+    print(f"A step of {BATCH} images, ms, on {place(device)}\n")
     print("| network | " + " | ".join(f"{r} rank{'s' * (r > 1)}" for r in RANKS) + " |")
     print("|---|" + "---:|" * len(RANKS))
     for name in networks:
         print(f"| {name} | " + " | ".join(f"{times[name, r]:.1f}" for r in RANKS) + " |")
-    return [{**KIND, "network": name, "batch": BATCH, "ranks": r,
+    return [{**KIND, "device": device, "network": name, "batch": BATCH, "ranks": r,
              "step_ms": round(time, 3), "ratio": round(time / times[name, 1], 4)}
             for (name, r), time in times.items()]
 
 
-def layers(build):
+def layers(build, device):
     world_cost.load(build)
-    print("\nA layer, ms, in contexts of each rank and of all\n")
-    print("| per rank | ranks | forward | of all | backward | of all | rounds | bytes a step |")
-    print("|---|" + "---:|" * 7)
-    for row in world_cost.measured(build):
+    beside = device != "cpu"
+    print(f"\nA layer, ms, in contexts of each rank and of all, on {place(device)}\n")
+    print("| per rank | ranks | forward | of all | backward | of all | rounds | bytes a step |"
+          + " SyncBatchNorm and ReLU: forward | backward |" * beside)
+    print("|---|" + "---:|" * (9 if beside else 7))
+    for row in world_cost.measured(build, device):
         images, *inner = row["shape"]
         rounds = world_cost.rounds_of_normal((images * row["ranks"], *inner))
-        row = {**KIND, **row, "rounds": len(rounds), "bytes": sum(rounds)}
+        row = {**KIND, "device": device, **row, "rounds": len(rounds), "bytes": sum(rounds)}
+        cells = [f"{row[f'{part}_ms_{scope}']:.2f}" for part in ("forward", "backward")
+                 for scope in ("batch", "world")]
+        cells += [row["rounds"], f"{row['bytes']:,}"]
+        if "sync_batch_norm" in row:
+            cells += [f"refused: {row['sync_batch_norm']}", ""]
+        elif beside:
+            cells += [f"{row[f'{part}_ms_sync_batch_norm']:.2f}"
+                      for part in ("forward", "backward")]
         print(f"| {' x '.join(map(str, row['shape']))} | {row['ranks']} | "
-              + " | ".join(f"{row[f'{part}_ms_{scope}']:.2f}" for part in ("forward", "backward")
-                           for scope in ("batch", "world"))
-              + f" | {row['rounds']} | {row['bytes']:,} |")
+              + " | ".join(map(str, cells)) + " |", flush=True)
         yield row
 
 
@@ -93,12 +111,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
     build = options.build.resolve()
-    rows = [*steps(str(build / "qact"), options.repeats), *layers(build)]
+    rows = [*steps(str(build / "qact"), options.device, options.repeats),
+            *layers(build, options.device)]
     out = build / "bench.json"
     kept = json.loads(out.read_text()) if out.exists() else []
-    kept = [row for row in kept if row["what"] != KIND["what"]]
+    kept = [row for row in kept
+            if (row["what"], row.get("device")) != (KIND["what"], options.device)]
     out.write_text(json.dumps(kept + rows, indent=1) + "\n")
 
 

@@ -7,10 +7,12 @@ machine, and a model of it on many GPUs. Prints the tables of docs/scale.md.
                                             of processes that share a GPU
   scripts/world_cost.py --simulate [BUILD]  the model against rounds that are delayed as it says
 
-BUILD has python/_ops.so and libqact_ops.so, build/ otherwise. Needs torch.
+BUILD has python/_ops.so and libqact_ops.so, build/ otherwise; without them, the installed package
+and what QACT_LIBRARY names. Needs torch.
 """
 import argparse
 import math
+import os
 import pathlib
 import sys
 import time
@@ -41,7 +43,15 @@ def rounds_of_normal(shape):
 
 
 def load(build):
-    torch.ops.load_library(str(build / "python" / "_ops.so"))
+    library = build / "python" / "_ops.so"
+    if library.exists():
+        torch.ops.load_library(str(library))
+    else:
+        import qact  # noqa: F401
+
+
+def library_of(build):
+    return os.environ.get("QACT_LIBRARY", str(build / "libqact_ops.so"))
 
 
 def bytes_table():
@@ -117,7 +127,16 @@ def model_table(images=128):
 
 # --- a measurement
 
+def refusal(call):
+    """Why a call does not work here; none where it does."""
+    try:
+        call().sum().backward()
+    except (RuntimeError, ValueError) as error:
+        return str(error).splitlines()[0]
+
+
 def measure_on(rank, ranks, library, repeats, device):
+    """(shape, seconds forward and backward of each call, why SyncBatchNorm's is missing)"""
     import torch.distributed as dist
     torch.ops.load_library(library)
 
@@ -136,6 +155,13 @@ def measure_on(rank, ranks, library, repeats, device):
             "per rank": lambda: torch.ops.qact.quantile_layer(x, *vectors)[0],
             "over all": lambda: torch.ops.qact.quantile_layer_world(x, *vectors, group=name)[0],
         }
+        why = None
+        if device != "cpu":  # whose tensors SyncBatchNorm refuses
+            norm = torch.nn.SyncBatchNorm(shape[1], device=device)
+            calls["SyncBatchNorm"] = lambda: torch.relu(norm(x))
+            why = refusal(calls["SyncBatchNorm"])
+            if why:
+                del calls["SyncBatchNorm"]
         best = {}
         for i in range(repeats):
             for what, call in calls.items():
@@ -148,7 +174,7 @@ def measure_on(rank, ranks, library, repeats, device):
                 if i > 0:
                     old = best.get(what, (math.inf, math.inf))
                     best[what] = (min(old[0], middle - start), min(old[1], end - middle))
-        out.append((shape, best))
+        out.append((shape, best, why))
     return out
 
 
@@ -157,12 +183,14 @@ def measured(build, device="cpu", repeats=15, all_ranks=(1, 2, 4)):
     sys.path.append(str(ROOT / "tests" / "python"))
     import ranks as processes
     for ranks in all_ranks:
-        first = processes.run(measure_on, ranks, str(build / "libqact_ops.so"), repeats, device)[0]
-        for shape, best in first:
+        first = processes.run(measure_on, ranks, library_of(build), repeats, device)[0]
+        for shape, best, why in first:
             yield {"shape": list(shape), "ranks": ranks,
                    **{f"{part}_ms_{name}": round(1e3 * best[what][i], 4)
                       for i, part in enumerate(("forward", "backward"))
-                      for what, name in (("per rank", "batch"), ("over all", "world"))}}
+                      for what, name in (("per rank", "batch"), ("over all", "world"),
+                                         ("SyncBatchNorm", "sync_batch_norm")) if what in best},
+                   **({"sync_batch_norm": why} if why else {})}
 
 
 def measure(build, device):
@@ -212,7 +240,7 @@ def simulate(build, images=32, repeats=3):
     print("| GPUs | Gbit/s | rounds | model | MB | measured | MB |\n|---|---|---|---|---|---|---|")
     for gpus in (8, 512, 4096):
         for gbits in (1, 10, 100):
-            plain, slow, found = processes.run(delayed_on, 2, str(build / "libqact_ops.so"),
+            plain, slow, found = processes.run(delayed_on, 2, library_of(build),
                                                images, gpus, gbits, repeats)[0]
             expected, size = step(NARROW, images, 2, gbits, 1, gpus)
             print(f"| {gpus:,} | {gbits} | {len(found)} | {1e3 * expected:.1f} ms | "
