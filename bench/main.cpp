@@ -28,7 +28,8 @@ const Benchmark kBenchmarks[] = {
     {"cuda", "the fused layer on a GPU, where there is one", qact::bench::layer_cuda},
 #endif
     {"curve", "its cost per element as the context grows", qact::bench::curve},
-    {"train_step", "a step of training ResNet18 (GPU) and LeNet (CPU)", qact::bench::train_step},
+    {"train_step", "a training step and inference of ResNet18 (GPU) and LeNet (CPU)",
+     qact::bench::train_step},
     {"extras", "memory with activations checkpointed, the watershed loss (GPU)",
      qact::bench::train_step_extras},
     {"loader", "augmented images per second on one core", qact::bench::loader},

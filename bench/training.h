@@ -12,6 +12,7 @@
 #include "qact/losses/loss.h"
 #include "qact/models/autocast.h"
 #include "qact/models/network.h"
+#include "qact/nn/context_mode.h"
 #include "qact/train/graphed_network.h"
 #include "qact/train/optimiser.h"
 #include "qact/train/training_data.h"
@@ -67,18 +68,34 @@ class Training {
   // Milliseconds of a step, and of what the host did of it; on a GPU of several in a row, as
   // a run has them.
   std::vector<double> timed() {
-    const int steps = device_.is_cuda() ? 10 : 1;
-    double host = 0;
-    const double ms = milliseconds_of([&] {
-      host = milliseconds_of([&] {
-        for (int i = 0; i < steps; ++i) step();
-      });
-      if (device_.is_cuda()) torch::cuda::synchronize();
-    });
-    return {ms / steps, host / steps};
+    return times_of([&] { step(); });
+  }
+
+  // For timed_inference(); no training after this.
+  void infer_in(nn::ContextMode mode) {
+    network_->eval();
+    nn::set_context_mode(*network_, mode);
+  }
+
+  // The same of a forward pass as `qact eval` has it.
+  std::vector<double> timed_inference() {
+    const torch::NoGradGuard no_grad;
+    return times_of([&] { forward(cached_.images); });
   }
 
  private:
+  std::vector<double> times_of(const std::function<void()>& work) {
+    const int times = device_.is_cuda() ? 10 : 1;
+    double host = 0;
+    const double ms = milliseconds_of([&] {
+      host = milliseconds_of([&] {
+        for (int i = 0; i < times; ++i) work();
+      });
+      if (device_.is_cuda()) torch::cuda::synchronize();
+    });
+    return {ms / times, host / times};
+  }
+
   static std::shared_ptr<models::Network> make(const std::string& model,
                                                const models::NetworkOptions& options,
                                                torch::Device device) {
