@@ -33,38 +33,14 @@ struct EvalCommand {
   bool json = false;
 };
 
-std::string plain(double number) { return nlohmann::json(number).dump(); }
-
-// Every setting that a row depends on spelt out: it repeats the row whatever the defaults have
-// become.
-std::string full_command(const eval::EvaluateOptions& o, const std::string& run) {
+// Repeats the row whatever the defaults have become.
+std::string full_command(const eval::EvaluateOptions& options, const std::string& run) {
   std::vector<std::string> words = {"qact", "eval", run};
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {name, value});
-  };
-  add("--modes", joined(o.modes, ","));
-  add("--adapt", joined(o.adapt, ","));
-  add("--stream", joined(o.streams, ","));
-  add("--classifiers", joined(o.classifiers, ","));
-  add("--corruptions", joined(o.corruptions, ","));
-  add("--severities", joined(o.severities, ","));
-  add("--batch-size", std::to_string(o.inference.batch_size));
-  add("--prior", plain(o.inference.prior));
-  add("--momentum", plain(o.inference.momentum));
-  add("--copies", std::to_string(o.inference.copies));
-  add("--data", o.data);
-  add("--data-dir", o.data_dir);
-  add("--official", o.official);
-  add("--frost", o.frost);
-  add("--data-seed", std::to_string(o.data_seed));
-  add("--limit", std::to_string(o.limit));
-  if (o.diagnostics) {
-    words.emplace_back("--diagnostics");
-    add("--diagnostic-corruption", o.diagnostic_corruption);
-    add("--diagnostic-samples", std::to_string(o.diagnostic_samples));
+  for (const auto& [name, value] : eval::settings(options)) {
+    if (value.empty()) continue;
+    words.push_back("--" + name);
+    if (name != "diagnostics") words.push_back(value);  // a flag
   }
-  add("--weights", o.weights);
-  add("--device", o.device);
   return shell_command(words);
 }
 

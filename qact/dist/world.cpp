@@ -128,9 +128,20 @@ void expect_same(const World& world, const std::string& what, const std::string&
   const std::vector<std::string> all = world.gather_texts(text);
   for (int i = 1; i < world.size(); ++i) {
     if (all[i] == all[0]) continue;
-    base::fail("dist", "expected ", what, " to be the same on all ranks, got ", all[0],
-               " on rank 0 and ", all[i], " on rank ", i);
+    const auto shown = [](const std::string& t) { return t.empty() ? "none" : t; };
+    base::fail("dist", "expected ", what, " to be the same on all ranks, got ", shown(all[0]),
+               " on rank 0 and ", shown(all[i]), " on rank ", i);
   }
+}
+
+void expect_same(const World& world,
+                 const std::vector<std::pair<std::string, std::string>>& named) {
+  std::string text;
+  for (const auto& [name, value] : named) text += name + "=" + value + "\n";
+  const std::vector<std::string> all = world.gather_texts(text);
+  if (std::all_of(all.begin(), all.end(), [&](const auto& other) { return other == all[0]; }))
+    return;
+  for (const auto& [name, value] : named) expect_same(world, name, value);
 }
 
 }  // namespace qact::dist

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <utility>
 #include <vector>
 
 namespace qact::dist {
@@ -56,5 +57,7 @@ at::Tensor gather_rows_with_gradient(const World& world, const at::Tensor& rows)
 
 // Throws on all ranks where `text` differs between them: `what` names it.
 void expect_same(const World& world, const std::string& what, const std::string& text);
+// The same for several, the names of which are the same on all ranks: one exchange where all agree.
+void expect_same(const World& world, const std::vector<std::pair<std::string, std::string>>& named);
 
 }  // namespace qact::dist

@@ -4,11 +4,13 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "qact/base/each_once.h"
 #include "qact/base/jobs.h"
 #include "qact/corrupt/select.h"
 #include "qact/data/digest.h"
+#include "qact/dist/process.h"
 #include "qact/eval/diagnostics.h"
 #include "qact/eval/evaluated_run.h"
 #include "qact/eval/image_stream.h"
@@ -102,6 +104,7 @@ class Evaluator {
   }
 
   EvaluateResult run() {
+    expect_same_on_all_ranks();
     EvaluateResult result;
     result.remark = images_.remark();
     size_t before = 0;
@@ -131,6 +134,17 @@ class Evaluator {
   }
 
  private:
+  // Each rank writes rows that say what it computed, so that a difference would go unseen.
+  void expect_same_on_all_ranks() const {
+    if (world_.alone()) return;
+    std::vector<std::pair<std::string, std::string>> named = {
+        {"the program", dist::program_identity()}, {"the run", path_.parent_path().string()}};
+    for (const auto& [name, value] : settings(options_)) named.emplace_back("--" + name, value);
+    named.emplace_back("the digest of the weights", run_.hash);
+    named.emplace_back("the digest of the images", images_.hash("none", 0));
+    dist::expect_same(world_, named);
+  }
+
   // Without diagnostics.
   std::vector<EvaluateJob> missing_jobs() const {
     std::vector<EvaluateJob> jobs = all_jobs(options_, options_.severities);

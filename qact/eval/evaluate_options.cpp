@@ -27,7 +27,34 @@ void check_method(const EvaluateOptions& o, const std::string& name) {
                 base::joined(o.modes, ", "));
 }
 
+std::string plain(double number) { return results::Row(number).dump(); }
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> settings(const EvaluateOptions& o) {
+  using base::joined;
+  return {{"modes", joined(o.modes, ",")},
+          {"adapt", joined(o.adapt, ",")},
+          {"stream", joined(o.streams, ",")},
+          {"classifiers", joined(o.classifiers, ",")},
+          {"corruptions", joined(o.corruptions, ",")},
+          {"severities", joined(o.severities, ",")},
+          {"batch-size", std::to_string(o.inference.batch_size)},
+          {"prior", plain(o.inference.prior)},
+          {"momentum", plain(o.inference.momentum)},
+          {"copies", std::to_string(o.inference.copies)},
+          {"data", o.data},
+          {"data-dir", o.data_dir},
+          {"official", o.official},
+          {"frost", o.frost},
+          {"data-seed", std::to_string(o.data_seed)},
+          {"limit", std::to_string(o.limit)},
+          {"diagnostics", o.diagnostics ? "on" : ""},
+          {"diagnostic-corruption", o.diagnostics ? o.diagnostic_corruption : ""},
+          {"diagnostic-samples", o.diagnostics ? std::to_string(o.diagnostic_samples) : ""},
+          {"weights", o.weights},
+          {"device", o.device}};
+}
 
 void check(const EvaluateOptions& o) {
   if (o.modes.empty()) refuse_option("modes", "of one or more", "none");

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "qact/eval/inference.h"
@@ -40,6 +41,10 @@ struct EvaluateOptions {
   std::function<std::string(const EvaluateOptions&)> command;
   results::Row versions = results::Row::object();
 };
+
+// All that a row depends on, spelt out: the names of the options, without dashes, and their values,
+// empty where one is left open.
+std::vector<std::pair<std::string, std::string>> settings(const EvaluateOptions& options);
 
 // Throws std::invalid_argument, naming the option.
 void check(const EvaluateOptions& options);

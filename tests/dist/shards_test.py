@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
 from bands import write_bands  # noqa: E402
 from ranks import Ranks, run  # noqa: E402
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
 
 
 class Shards(unittest.TestCase):
@@ -75,6 +75,31 @@ class Shards(unittest.TestCase):
             statuses, _, err = run(2, self.evaluation(name))
             self.assertEqual(statuses, [0, 0], err)
             self.assertEqual(self.rows(name), self.one())
+
+    def test_ranks_evaluate_alike_or_not_at_all(self):
+        command = self.evaluation("mismatched", "--data-seed", "0", "--weights", "model")
+        for option, got, other in (("batch-size", "10", "20"), ("severities", "0,1,5", "0,1"),
+                                   ("data-seed", "0", "7"), ("weights", "model", "best")):
+            at = command.index("--" + option) + 1
+            with Ranks([command, [*command[:at], other, *command[at + 1:]]]) as ranks:
+                statuses, _, err = ranks.end()
+            self.assertEqual((statuses, err.count("qact: ")), ([1, 1], 1), err)
+            self.assertIn(f"expected --{option} to be the same on all ranks, got {got} on rank 0 and "
+                          f"{other} on rank 1", err)
+        with Ranks([command, [*command, "--diagnostics"]]) as ranks:
+            statuses, _, err = ranks.end()
+        self.assertIn("expected --diagnostics to be the same on all ranks, got none on rank 0", err)
+        # The same path in two places, with other images.
+        for place in ("here", "there"):
+            shutil.copytree(self.folder / "run", self.folder / place / "run")
+            write_bands(self.folder / place / "data", "train", 150)
+            write_bands(self.folder / place / "data", "t10k", 40 if place == "here" else 38)
+        with Ranks([["env", "-C", str(self.folder / place), *command[:2], "run", *command[3:],
+                     "--data", "./data"] for place in ("here", "there")]) as ranks:
+            statuses, _, err = ranks.end()
+        self.assertEqual(statuses, [1, 1], err)
+        self.assertRegex(err, r"expected the digest of the images to be the same on all ranks, got")
+        self.assertFalse((self.folder / "mismatched" / "results.jsonl").read_text())
 
     def files(self, folder):
         return {str(path.relative_to(folder)): path.read_bytes()

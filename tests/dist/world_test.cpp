@@ -71,6 +71,13 @@ TEST(World, PassesTextsOnAndNamesTheRankThatDiffers) {
     EXPECT_EQ(
         message,
         "[dist] expected --lr to be the same on all ranks, got 0.1 on rank 0 and 0.2 on rank 2");
+    const auto told = [&](const std::string& data) {
+      return message_of([&] { expect_same(world, {{"--lr", "0.1"}, {"--data", data}}); });
+    };
+    EXPECT_EQ(told("a"), kNothingThrown);
+    EXPECT_EQ(told(world.rank() == 1 ? "" : "a"),
+              "[dist] expected --data to be the same on all ranks, got a on rank 0 and none on "
+              "rank 1");
   });
 }
 
