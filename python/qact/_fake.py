@@ -1,6 +1,6 @@
 """Fake kernels: the shapes of what the operators return, for compilers and the meta device."""
 
-from typing import Optional
+from typing import Optional, Union
 
 import torch
 from torch import Tensor
@@ -95,7 +95,7 @@ def _(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_
     _check_x("quantile_layer", x, weight_in=weight_in, bias_in=bias_in, weight_out=weight_out,
              bias_out=bias_out)
     rows = x.shape[1] - image_channels
-    kept = 0
+    kept: Union[int, torch.SymInt] = 0
     if keep and _any_batch(x):
         kept = torch.library.get_ctx().new_dynamic_size()
     elif keep:
