@@ -99,7 +99,7 @@ def convert(model: nn.Module, example_inputs: Any,
 def _placement(sites: Union[str, Callable[[Site], Choice]]) -> Callable[[Site], Choice]:
     if callable(sites):
         return sites
-    if sites not in PLACEMENTS:
+    if not isinstance(sites, str) or sites not in PLACEMENTS:
         raise ValueError(f"[convert] expected sites of {', '.join(PLACEMENTS)} or a function, got "
                          f"{sites!r}")
     return PLACEMENTS[sites]

@@ -10,6 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._activations import BATCH_NORM, activates
 from ._freeze import FrozenQuantileActivation
+from ._options import describe
 from .classifier import QuantileClassifier
 from .modules import QuantileActivation
 
@@ -136,6 +137,10 @@ def shape_of(node: fx.Node) -> Optional[tuple[int, ...]]:
     return tuple(meta.shape) if meta is not None and hasattr(meta, "shape") else None
 
 
+def _described(value: Any) -> str:
+    return describe(value) if isinstance(value, Tensor) else type(value).__name__
+
+
 def check_hooks(module: nn.Module, name: str) -> None:
     if any(getattr(module, hooks, None) for hooks in _HOOKS):
         raise ValueError(f"[convert] expected no hooks on modules that the graph takes the place of, "
@@ -149,8 +154,13 @@ def trace(model: nn.Module, example_inputs: Any) -> fx.GraphModule:
     before = dict(model.named_modules())
     traced = fx.GraphModule(found.model, found.graph, type(model).__name__)
     inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-    with torch.no_grad():
-        _Propagate(traced.eval()).propagate(*inputs)
+    try:
+        with torch.no_grad():
+            _Propagate(traced.eval()).propagate(*inputs)
+    except Exception as error:
+        raise ValueError("[convert] expected example_inputs that the model takes, got "
+                         f"{', '.join(_described(x) for x in inputs)}: {error.__cause__ or error}"
+                         ) from error
     for name, after in traced.named_modules():
         # The tracer makes folders of modules anew, as if they were training, and their tensors
         # as if all were part of the state.

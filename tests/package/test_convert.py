@@ -171,6 +171,11 @@ def test_what_cannot_be_placed_raises():
             qact.convert(model, x, sites="all")
     with pytest.raises(ValueError, match="expected sites of"):
         qact.convert(ResNet(), torch.randn(X), sites="late")
+    with pytest.raises(ValueError, match="expected sites of"):
+        qact.convert(ResNet(), torch.randn(X), sites=["bn1"])
+    with pytest.raises(ValueError, match=r"expected example_inputs that the model takes, got float32 "
+                                         r"of shape \(2, 3, 8, 8\): .*to have 1 channels"):
+        qact.convert(ResNet(), torch.randn(2, 3, 8, 8))
 
 
 def test_training_and_type_are_kept():
