@@ -1,6 +1,9 @@
 #include "qact/report/comparisons.h"
 
+#include <algorithm>
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace qact::report {
 namespace {
@@ -24,6 +27,20 @@ bool several(const Curves& curves, const Field& field) {
   return values.size() > 1;
 }
 
+// The batch sizes of curves, the usual one first, then from large to small.
+std::vector<int64_t> batch_sizes(const Curves& curves) {
+  std::set<int64_t, std::greater<>> sizes;
+  std::pair<size_t, int64_t> usual = {0, 0};  // its severities
+  for (const Curve* curve : curves) {
+    sizes.insert(curve->setting.batch_size);
+    usual = std::max(usual, {curve->severities().size(), curve->setting.batch_size});
+  }
+  std::vector<int64_t> all(sizes.begin(), sizes.end());
+  const auto first = std::find(all.begin(), all.end(), usual.second);
+  if (first != all.end()) std::rotate(all.begin(), first, first + 1);
+  return all;
+}
+
 constexpr const char* kTentNote =
     "TENT takes one step of Adam for each batch, which makes its predictions more certain; what "
     "learns are the scales and shifts of norms and quantile activations. It begins anew with every "
@@ -40,15 +57,29 @@ constexpr const char* kCorrelatedNote =
 
 std::vector<Comparison> comparisons(const Group& group) {
   std::vector<Comparison> all;
-  const auto add = [&](const char* name, const char* title, Curves curves, const char* note = "") {
+  const auto add = [&](const std::string& name, const std::string& title, Curves curves,
+                       const char* note = "") {
     if (!curves.empty()) all.push_back({name, title, std::move(curves), note});
   };
-  add("", "activations and inference modes",
-      select(group, [&](const Setting& s) { return group.is_plain(s); }));
+  const Curves plain = select(group, [&](const Setting& s) { return group.is_plain(s); });
+  for (const int64_t size : batch_sizes(plain)) {
+    const bool first = all.empty();
+    const std::string number = std::to_string(size);
+    add(first ? "" : "batches_of_" + number + "_",
+        first ? "activations and inference modes" : "in batches of " + number,
+        select(group, [&](const Setting& s) { return group.is_plain(s) && s.batch_size == size; }));
+  }
+  std::set<int64_t> adapted;  // batch sizes
   const Curves methods =
       select(group, [&](const Setting& s) { return group.is_usual(s) && s.stream == kSingle; });
+  for (const Curve* curve : methods) {
+    if (curve->setting.adapt != kNotAdapted) adapted.insert(curve->setting.batch_size);
+  }
+  const Curves beside = select(group, [&](const Setting& s) {
+    return group.is_usual(s) && s.stream == kSingle && adapted.contains(s.batch_size);
+  });
   if (several(methods, [](const Setting& s) { return s.adapt; })) {
-    add("adaptation_", "test-time adaptation", methods, kTentNote);
+    add("adaptation_", "test-time adaptation", beside, kTentNote);
   }
   const auto on_stream = [&](const char* stream) {
     return select(group, [&](const Setting& s) { return group.is_usual(s) && s.stream == stream; });

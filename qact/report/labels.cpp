@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "qact/results/fields.h"
 
@@ -198,12 +199,15 @@ void name_and_colour(Group& group) {
     }
     return found->second;
   };
-  // The usual ones first: most charts show them.
-  for (const bool usual : {true, false}) {
-    for (Curve& curve : group.curves) {
-      if (group.is_usual(curve.setting) == usual) curve.colour = colour(curve.setting);
-    }
-  }
+  // The usual ones first, and of them the complete ones: most charts show them.
+  std::vector<Curve*> shown;
+  for (Curve& curve : group.curves) shown.push_back(&curve);
+  const auto rank = [&](const Curve* curve) {
+    return std::pair(group.is_usual(curve->setting), curve->severities().size());
+  };
+  std::stable_sort(shown.begin(), shown.end(),
+                   [&](const Curve* a, const Curve* b) { return rank(a) > rank(b); });
+  for (Curve* curve : shown) curve->colour = colour(curve->setting);
   const std::set<std::string> vary = varying(group.curves);
   for (Curve& curve : group.curves) {
     curve.label = label_of(curve.setting, group, vary);

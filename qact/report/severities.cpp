@@ -13,7 +13,7 @@ std::vector<Block> severities(const results::Rows& rows) {
       blocks.push_back(Heading{group.title() + ": " + comparison.title});
       if (*comparison.note) blocks.push_back(Text{comparison.note});
       for (const SeverityMetric& metric : severity_metrics()) {
-        Chart chart = severity_chart(group.slug(comparison.name + std::string(metric.key)), metric,
+        Chart chart = severity_chart(group.slug(comparison.name + metric.key), metric,
                                      comparison.curves, group.corruptions);
         if (!chart.spec.is_null()) blocks.push_back(std::move(chart));
       }

@@ -64,8 +64,8 @@ std::vector<std::string> paragraphs(const std::vector<std::string>& lines) {
 }
 
 // Of every placement and on every stream: with batch statistics against ReLU with either kind and
-// against TENT on it, and with running ones, which single images need, against ReLU with running
-// ones.
+// against TENT on it, in batches of the same size, and with running ones, which single images need,
+// against ReLU with running ones.
 std::vector<std::string> held_against_relu(const Group& group) {
   std::vector<std::string> lines;
   if (group.corruptions.empty()) return lines;
@@ -87,7 +87,9 @@ std::vector<std::string> held_against_relu(const Group& group) {
       baselines.push_back(group.closest(s, "relu", "batch", "tent"));
     }
     for (const Curve* baseline : baselines) {
-      if (baseline) lines.push_back(against(ours, *baseline, group));
+      const bool alone = baseline && baseline->setting.mode == "tracked";
+      if (!baseline || !(alone || baseline->setting.batch_size == s.batch_size)) continue;
+      lines.push_back(against(ours, *baseline, group));
     }
     toned |= group.is_plain(s) && std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
   }

@@ -34,5 +34,20 @@ TEST(Comparisons, OfAStreamStandAlone) {
             (Names{"mixed_2", "correlated_2"}));
 }
 
+// Curves in other batches would crowd the first chart.
+TEST(Comparisons, OfOtherBatchesStandAlone) {
+  const auto in_batches = [](int64_t size, const char* adapt) {
+    results::Rows rows = {score_row("qact", "batch", "fog", 1, 0.5),
+                          score_row("relu", "batch", "fog", 1, 0.4)};
+    for (results::Row& row : rows) row["batch_size"] = size, row["adapt"] = adapt;
+    return rows;
+  };
+  results::Rows rows = example_rows();  // in batches of 500, also clean images
+  for (const int64_t size : {16, 1000}) rows = joined(rows, in_batches(size, "none"));
+  rows = joined(rows, in_batches(16, "tent"));
+  EXPECT_EQ(names_of(rows), (std::vector<std::string>{"2", "batches_of_1000_2", "batches_of_16_2",
+                                                      "adaptation_4"}));
+}
+
 }  // namespace
 }  // namespace qact::report

@@ -37,6 +37,18 @@ TEST(Summary, ComparesRunningStatisticsWithRunningOnes) {
             "that is 10.0 points smaller.");
 }
 
+// ReLU adapted to batches of another size is not what QAct is held against.
+TEST(Summary, ComparesInBatchesOfTheSameSize) {
+  results::Rows rows = example_rows();
+  for (const char* corruption : {"fog", "snow"}) {
+    rows.push_back(score_row("relu", "batch", corruption, 1, 0.6));
+    rows.back()["batch_size"] = 16;
+  }
+  for (const std::string& line : verdict(groups(rows)[0])) {
+    EXPECT_FALSE(line.starts_with("Against ReLU, batch statistics")) << line;
+  }
+}
+
 // On every stream QAct is held against ReLU on the same stream, also with TENT; not against
 // another.
 TEST(Summary, ComparesOnTheSameStream) {
