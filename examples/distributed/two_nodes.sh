@@ -9,6 +9,9 @@ if [ -n "${CPUS:-}" ]; then
 else
   ranks=gpu device=cuda
 fi
+# Without this a machine that ends, and begins anew by the same command, is not taken back: torchrun's
+# agents go on only with those that they began with.
+export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
 exec torchrun --nnodes 2 --nproc-per-node "$ranks" --max-restarts 3 \
   --rdzv-backend c10d --rdzv-endpoint "$first:${PORT:-29400}" --rdzv-id "$(basename "$run")" \
   --no-python "${QACT:-build/qact}" train --output "$run" \

@@ -10,6 +10,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -246,7 +247,7 @@ class TrainOnRanks(unittest.TestCase):
         self.assertIn("torchrun has restarted all ranks: the run in", text)
         self.assertRegex(text, r"got the end of rank \d \(process \d+ on .*\), killed or out of memory")
 
-    def test_two_nodes_restart_after_a_kill_on_each(self):
+    def test_two_nodes_restart(self):
         """Two agents of torchrun, as on two machines, by the example's command."""
         options = [*self.quick, "--epochs", "12", "--save-every", "2"]
         statuses, _, err = self.train(2, "whole", *options)
@@ -260,9 +261,9 @@ class TrainOnRanks(unittest.TestCase):
                            CPUS="1", PATH=f"{tools}:{os.environ['PATH']}")
         command = ["bash", str(EXAMPLES / "two_nodes.sh"), "localhost", str(self.folder / "killed")]
         with (self.folder / "said").open("w+") as said:
-            nodes = [subprocess.Popen(command, env=environment, stdout=said, stderr=said)
-                     for _ in range(2)]
+            nodes = []
             try:
+                nodes += [self.start_node(command, environment, said) for _ in range(2)]
                 for victim in range(2):
                     ranks = self.ranks_that_train(nodes)
                     # The other agent hears of the new rendezvous while its own rank seems well. It
@@ -271,6 +272,12 @@ class TrainOnRanks(unittest.TestCase):
                     os.kill(ranks[victim], signal.SIGKILL)
                     time.sleep(2)
                     os.kill(ranks[1 - victim], signal.SIGCONT)
+                # The second machine is switched off and on.
+                ranks = self.ranks_that_train(nodes)
+                nodes[1].kill()
+                os.kill(ranks[1], signal.SIGKILL)
+                nodes[1].wait()
+                nodes[1] = self.start_node(command, environment, said)
                 statuses = [node.wait(timeout=60) for node in nodes]
             finally:
                 for node in nodes:
@@ -278,8 +285,19 @@ class TrainOnRanks(unittest.TestCase):
             said.seek(0)
             text = said.read()
         self.assertEqual(statuses, [0, 0], text)
-        self.assertEqual(text.count("torchrun has restarted all ranks: the run in"), 2, text)
+        self.assertEqual(text.count("torchrun has restarted all ranks: the run in"), 3, text)
         self.assertEqual(self.files("killed"), self.files("whole"), text)
+
+    def start_node(self, command, environment, said):
+        """Its agent, once one serves the rendezvous: the first one does."""
+        agent = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            with socket.socket() as door:
+                if door.connect_ex(("localhost", int(environment["PORT"]))) == 0:
+                    return agent
+            time.sleep(0.05)
+        self.fail("expected torchrun to serve its rendezvous within 30 seconds")
 
     def ranks_that_train(self, agents):
         """The process of each agent's only rank, once all are new and have saved the run."""
