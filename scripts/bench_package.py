@@ -4,9 +4,9 @@
 
 At small shapes, where the call costs more than the arithmetic: a module of the package next to
 F.relu(F.batch_norm(...)), eager, which has no module around it. In eval(), in the running context,
-and in training, forward and with the backward pass; on a GPU, too, where there is one. With the C++
-library, the fused layer next to its operator. Each pair is timed in turn, in many short rounds, of
-which the fastest counts.
+where the modules BatchNorm2d and ReLU are timed, too, and in training, forward and with the
+backward pass; on a GPU, too, where there is one. With the C++ library, the fused layer next to its
+operator. Each is timed in turn, in many short rounds, of which the fastest counts.
 """
 
 import json
@@ -16,6 +16,7 @@ import time
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 import qact
 from qact._library import CUDA_MISSING
@@ -73,8 +74,11 @@ def inference(device, shape):
         expected = qact.functional.quantile_apply(
             x, qact.functional.context_quantiles(layer.context), *_folded(layer))
         torch.testing.assert_close(layer(x), expected)  # validate, then time
-        times = fastest(lambda: layer(x), baseline(x, layer))
-    yield row("package tracked", device, shape, "forward", BASELINE, *times)
+        norm, relu = nn.BatchNorm2d(shape[1], device=device).eval(), nn.ReLU()
+        ours, functions, modules = fastest(lambda: layer(x), baseline(x, layer),
+                                           lambda: relu(norm(x)))
+    yield row("package tracked", device, shape, "forward", BASELINE, ours, functions)
+    yield row("package tracked", device, shape, "forward", "BatchNorm2d, ReLU", ours, modules)
 
 
 def training(device, shape):
