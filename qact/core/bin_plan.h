@@ -109,7 +109,9 @@ QACT_HD inline bool BinPlan<Real>::make(const Summary<Real>& s, const Norm& norm
   const double resolving = range * std::abs(norm.scale) * kBinsPerBandwidth / bandwidth;
   const double least = bins_for(s.n),
                wanted = std::ceil(resolving) > least ? std::ceil(resolving) : least;
-  if (!(wanted <= most) || !(range <= kLongestRange * std::sqrt(s.variance))) return false;
+  if (!(wanted <= most) || !(range * range <= kLongestRange * kLongestRange * s.variance)) {
+    return false;
+  }
   // What is derived from bins is in float.
   constexpr double kNarrowest = 1e-30;
   if (!(range * std::abs(norm.scale) > kNarrowest * wanted)) return false;

@@ -61,7 +61,7 @@ size_t tables(const ActivationForward& call) {
 }  // namespace
 
 size_t activation_forward_scratch(const ActivationForward& call) {
-  if (counted(call.shape, call.quantile)) return 0;
+  if (is_short(call.shape, call.quantile)) return 0;
   return tables(call) + Passes(call.shape, call.x, call.quantile).scratch();
 }
 
@@ -70,9 +70,9 @@ void activation_forward(const ActivationForward& call, const Stream& stream) {
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
     const Results<T> y = results_of<T>(call.shape, call.y);
     const Results<T> density = results_of<T>(call.shape, call.density);
-    if (counted(call.shape, call.quantile)) {
+    if (is_short(call.shape, call.quantile)) {
       const SmallCall<T> small{values_of<T>(call.shape, call.x), y, {}, density, /*plain=*/true};
-      return run_counted(kWhat, call.shape, small, solve, stream);
+      return run_short(kWhat, call.shape, small, solve, stream);
     }
     char* scratch = static_cast<char*>(stream.scratch);
     solve.stats = reinterpret_cast<double*>(scratch);

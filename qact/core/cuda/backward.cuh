@@ -64,8 +64,10 @@ struct GradMap {
   float both, k_scale, shift, xhat_scale, xhat_shift;
 
   __device__ GradRow row(const CodeTable& table, int code) const {
-    const float f = table.density[code], k = table.level[code];
-    const float xhat = static_cast<float>(table.input_unit * table.input[code]);
+    return row(table.density[code], table.level[code],
+               static_cast<float>(table.input_unit * table.input[code]));
+  }
+  __device__ GradRow row(float f, float k, float xhat) const {
     return {f * both, f * (k * k_scale + shift) + (xhat * xhat_scale + xhat_shift)};
   }
 };
@@ -75,11 +77,19 @@ struct GradWeights {
   double in, out;
 };
 
+// What the solve needs of a context beside the gradient's sums.
+struct CodeMeans {
+  double var_in, mean_out, var_out, f, f_k, f_xhat, f_k_xhat;  // as in CodeTable
+
+  __device__ static CodeMeans of(const CodeTable& t) {
+    return {t.var_in, t.mean_out, t.var_out, t.f, t.f_k, t.f_xhat, t.f_k_xhat};
+  }
+};
+
 // As core/cpu/layer_backward.cpp has it.
 struct GradSolve {
-  int levels;
-  double eps, n;
-  Divider channels;  // of a set of contexts
+  double unit, eps, n, share;  // 1 / levels; 1 / n
+  Divider channels;            // of a set of contexts
   ChannelVector weight_in, weight_out;
   const int32_t* tables;
   float* grad_affine;  // four rows, this far apart:
@@ -97,12 +107,15 @@ struct GradSolve {
   }
   __device__ GradMap operator()(uint32_t c, const GradWeights& weight, const GradSums& sums,
                                 bool keep) const {
-    const CodeTable& t = table_of(c);
-    const double inv1 = 1 / sqrt(t.var_in + eps), inv2 = 1 / sqrt(t.var_out + eps);
-    const double slope = inv2 / levels, level0 = -t.mean_out * inv2;  // yhat = k * slope + level0
+    return (*this)(c, weight, sums, CodeMeans::of(table_of(c)), keep);
+  }
+  __device__ GradMap operator()(uint32_t c, const GradWeights& weight, const GradSums& sums,
+                                const CodeMeans& t, bool keep) const {
+    const double inv1 = rsqrt(t.var_in + eps), inv2 = rsqrt(t.var_out + eps);
+    const double slope = inv2 * unit, level0 = -t.mean_out * inv2;  // yhat = k * slope + level0
     const double f_yhat = slope * t.f_k + level0 * t.f;
     const double f_yhat_xhat = slope * t.f_k_xhat + level0 * t.f_xhat;
-    const double outer = weight.out * inv2, share = 1 / n;
+    const double outer = weight.out * inv2;
     const double dy = sums.dy * share;
     const double dy_yhat = slope * (sums.dy_k * share) + level0 * dy;
     const double dz = outer * (sums.f_dy * share - dy * t.f - dy_yhat * f_yhat);

@@ -6,6 +6,8 @@
 
 namespace qact::core::cuda {
 
+inline constexpr int kColumnThreads = 512;
+
 // Tables of a block's channels: a row of all of them for each code. The channels that lanes of a
 // warp have at a time lie side by side, in banks of their own.
 template <class Row, int kGroup, int kSize>
@@ -17,7 +19,8 @@ struct ColumnTables {
   // it reads few lines and writes to many banks.
   template <class Make>
   __device__ void fill(uint32_t channels, const Make& make) {
-    for (uint32_t i = threadIdx.x; i < kCodes * kGroup; i += blockDim.x) {
+#pragma unroll 8  // loads that a thread waits for at once
+    for (uint32_t i = threadIdx.x; i < kCodes * kGroup; i += kColumnThreads) {
       const uint32_t place = i % 8 + i / 32 % (kGroup / 8) * 8;
       const uint32_t code = i / 8 % 4 + i / (4 * kGroup) * 4;
       const uint32_t channel = place % kLanes * kSize + place / kLanes;
@@ -64,7 +67,6 @@ struct ColumnGradient {
 };
 
 inline constexpr int kGradAhead = 4;
-inline constexpr int kColumnThreads = 512;
 
 template <class T, int kGroup, int kSize>
 __global__ void __launch_bounds__(kColumnThreads, 2)

@@ -53,14 +53,15 @@ __device__ inline void fill_table(const Team& team, const Totals& totals, const 
     }
   }
   if (team.lane > 0) return;
+  const double share = 1 / n;
   out.var_in = stats.var_in;
   out.mean_out = stats.mean_out;
   out.var_out = stats.var_out;
   out.input_unit = unit;
-  out.f = f / n;
-  out.f_k = f_k / n;
-  out.f_xhat = unit * f_input / n;
-  out.f_k_xhat = QACT_MUTANT("cuda_table_f_k_xhat") ? 0 : unit * f_k_input / n;
+  out.f = f * share;
+  out.f_k = f_k * share;
+  out.f_xhat = unit * f_input * share;
+  out.f_k_xhat = QACT_MUTANT("cuda_table_f_k_xhat") ? 0 : unit * f_k_input * share;
 }
 
 // Of a channel that is NaN.

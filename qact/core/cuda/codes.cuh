@@ -13,7 +13,7 @@ namespace qact::core::cuda {
 // Cells of t, which is xhat in the order of z. Every step is rounded as it is told, so that cells
 // never fall as t grows.
 struct CodeGrid {
-  float first, inverse;  // cell = (u(t) - first) * inverse
+  float first, inverse, width;  // cell = (u(t) - first) * inverse; a cell's, of u
   int32_t last;
   float bin_first, bin_width;  // t of the middle of bin 0, and of a bin
   float mean, scale;           // t = (x - mean) * scale
@@ -22,7 +22,15 @@ struct CodeGrid {
   CodeGrid() = default;
   // weight: the inner norm's. Without a norm there is one cell: codes are levels.
   __device__ CodeGrid(const ChannelPlan& plan, const NormIn& norm_in, double weight, int levels)
-      : first(0), inverse(0), last(0), bin_first(0), bin_width(0), mean(0), scale(0), farthest(0) {
+      : first(0),
+        inverse(0),
+        width(0),
+        last(0),
+        bin_first(0),
+        bin_width(0),
+        mean(0),
+        scale(0),
+        farthest(0) {
     if (!norm_in.present) return;
     const Summary<float>& s = plan.summary;
     const double per_deviation = (weight < 0 ? -1 : 1) * rsqrt(s.variance + norm_in.eps);
@@ -31,6 +39,7 @@ struct CodeGrid {
     first = u(static_cast<float>(fmin(a, b)));
     const float range = u(static_cast<float>(fmax(a, b))) - first;
     inverse = range > 0 ? static_cast<float>(last + 1) / range : 0;
+    width = range / static_cast<float>(last + 1);
     mean = static_cast<float>(s.mean);
     scale = static_cast<float>(per_deviation);
     farthest = static_cast<float>(fmax(fabs(a), fabs(b)));
@@ -45,8 +54,12 @@ struct CodeGrid {
     const int at = __float2int_rd(__fmul_rn(__fsub_rn(u(t), first), inverse));
     return min(max(at, 0), last);
   }
-  __device__ int of_bin(int bin) const {
-    return cell(__fadd_rn(__fmul_rn(static_cast<float>(bin), bin_width), bin_first));
+  // The first bin of a cell, the 0th aside. Doubles never fall as a cell's u grows, of floats.
+  __device__ int first_bin(int of_cell) const {
+    const double at = static_cast<double>(first) + of_cell * static_cast<double>(width);
+    const double size = fabs(at), rest = fmax(1 - size, 1e-9);
+    const double edge = copysign(2 * sqrt(size * (2 - size)) / rest, at);
+    return static_cast<int>(fmin(fmax(ceil((edge - bin_first) / bin_width), 0.0), 65535.0));
   }
   __device__ float t(float x) const { return __fmul_rn(__fsub_rn(x, mean), scale); }
 
@@ -55,6 +68,29 @@ struct CodeGrid {
     const float part = __fmul_rn(t, 0.5f);
     const float root = __fsqrt_rn(__fadd_rn(1.0f, __fmul_rn(part, part)));
     return copysignf(__fsub_rn(1.0f, __fdiv_rn(1.0f, root)), t);
+  }
+};
+
+// The cells of a channel's bins: where each begins.
+struct BinCells {
+  uint16_t first[kCodes];
+  int32_t last;
+
+  // By a team, which has to meet before they are asked for.
+  __device__ void fill(const CodeGrid& grid, uint32_t thread, uint32_t threads) {
+    if (thread == 0) last = grid.inverse > 0 ? grid.last : 0;
+    for (uint32_t c = thread; c < kCodes; c += threads) {
+      first[c] = static_cast<uint16_t>(grid.first_bin(static_cast<int>(c)));
+    }
+  }
+  __device__ int of(int bin) const {
+    return first_where(1, last + 1, [&](int c) { return first[c] > bin; }) - 1 +
+           QACT_MUTANT("cuda_bin_cells");
+  }
+  // The same, where `cell` is that of an earlier bin.
+  __device__ int of_next(int cell, int bin) const {
+    while (cell < last && first[cell + 1] <= bin) ++cell;
+    return cell;
   }
 };
 
@@ -74,7 +110,7 @@ struct CodeTotals {
   __device__ void add(int code, int of_level, uint32_t count, Count at) {
     atomicAdd(&n[code], count);
     atomicAdd(&place[code], at);
-    atomicMax(&level[code], static_cast<uint32_t>(of_level));
+    level[code] = static_cast<uint32_t>(of_level);  // whoever adds to a code says the same
   }
   __device__ void remove(int code, uint32_t count, Count at) {
     atomicAdd(&n[code], 0u - count);

@@ -82,14 +82,16 @@ struct DensitySpace {
 };
 
 template <class Count>
-__device__ inline DensityRange density_range(const EvenCounts<Count>& counts, const LevelRule& rule,
-                                             double bandwidth) {
+__device__ inline DensityRange density_range(const EvenCounts<Count>& counts, int64_t values,
+                                             const Quantile& quantile) {
+  const double bandwidth = quantile.bandwidth;
   constexpr double kShare = 1.0 / 256, kFalloff = 4, kMargin = 8;
   const double low = counts.first, high = counts.first + counts.bins * counts.width;
   if ((high - low) / bandwidth * kPerBandwidth + kMargin <= kMostNodes) {
     return {low, high, counts.clipped, counts.clipped};
   }
   const uint32_t negatives = counts.before[counts.split], total = counts.before[counts.bins];
+  const LevelRule rule(quantile, negatives, values - negatives);
   // The weight below a bin's lower edge, and above its upper edge.
   const auto below = [&](int bin) {
     const uint32_t n = counts.before[bin];
@@ -149,13 +151,17 @@ template <class Team, class Count, class Space>
 __device__ inline void place_mass(const Team& team, const EvenCounts<Count>& counts,
                                   int64_t negatives, int64_t values, const Quantile& quantile,
                                   Space& space) {
+  static_assert(Team::kWarps >= 3);  // of which one divides while the others do
   if (team.thread == 0) {
     const LevelRule rule(quantile, negatives, values - negatives);
     for (int side = 0; side < 2; ++side) space.weight[side] = rule.weight(side);
-    space.range = density_range(counts, rule, quantile.bandwidth);
+  } else if (team.thread == kWarp) {
+    space.range = density_range(counts, values, quantile);
     space.grid = DensityGrid(space.range, quantile.bandwidth);
-    space.origin = -counts.first / counts.width;
-    space.reach = space.grid.spacing / counts.width;
+  } else if (team.thread == 2 * kWarp) {
+    const double bins = 1 / counts.width;
+    space.origin = -counts.first * bins;
+    space.reach = quantile.bandwidth / kPerBandwidth * bins;
   }
   team.sync();
   const DensityGrid& grid = space.grid;

@@ -119,24 +119,30 @@ __global__ void __launch_bounds__(kThreads, kCountBlocks)
 // The maps that the passes hand on.
 using PassMap = LevelMap<Long>;
 
-// The sum of a channel's histograms, eight counts at a time; slots past the last bin are 0.
-__device__ inline void merge_counts(const PartCounts& counts, uint32_t channel, uint32_t slots,
-                                    uint32_t* sums) {
-  constexpr uint32_t kCounts = 8;
-  for (uint32_t i = threadIdx.x; i < slots / kCounts; i += blockDim.x) {
-    Pack<uint32_t, kCounts> sum = {};
-    if (i < counts.per_part / (kCounts / 2)) {
+// The sum of a channel's histograms, eight counts at a time; slots past the last bin are 0. A
+// thread asks for all of its words of some parts at once.
+template <int kSlots, int kBlock>
+__device__ inline void merge_counts(const PartCounts& counts, uint32_t channel, uint32_t* sums) {
+  constexpr uint32_t kCounts = 8, kPacks = (kSlots / kCounts + kBlock - 1) / kBlock;
+  Pack<uint32_t, kCounts> sum[kPacks] = {};
 #pragma unroll 8
-      for (uint32_t part = 0; part < counts.parts; ++part) {
-        const auto words = load<kCounts / 2>(counts.of(channel, part) + i * (kCounts / 2));
+  for (uint32_t part = 0; part < counts.parts; ++part) {
 #pragma unroll
-        for (uint32_t w = 0; w < kCounts / 2; ++w) {
-          sum.v[2 * w] += words.v[w] & 0xffff;
-          sum.v[2 * w + 1] += words.v[w] >> 16;
-        }
+    for (uint32_t p = 0; p < kPacks; ++p) {
+      const uint32_t i = threadIdx.x + p * kBlock;
+      if (i >= counts.per_part / (kCounts / 2)) continue;
+      const auto words = load<kCounts / 2>(counts.of(channel, part) + i * (kCounts / 2));
+#pragma unroll
+      for (uint32_t w = 0; w < kCounts / 2; ++w) {
+        sum[p].v[2 * w] += words.v[w] & 0xffff;
+        sum[p].v[2 * w + 1] += words.v[w] >> 16;
       }
     }
-    reinterpret_cast<Pack<uint32_t, kCounts>*>(sums)[i] = sum;
+  }
+#pragma unroll
+  for (uint32_t p = 0; p < kPacks; ++p) {
+    const uint32_t i = threadIdx.x + p * kBlock;
+    if (i < kSlots / kCounts) reinterpret_cast<Pack<uint32_t, kCounts>*>(sums)[i] = sum[p];
   }
   __syncthreads();
 }
@@ -154,7 +160,7 @@ __device__ inline bool solve_quickly(const Team& team, const SolveCall& call,
                                      const ChannelPlan& plan, const PartCounts& counts, uint32_t n,
                                      uint32_t channel, Space& space, PassMap& out) {
   const Affine in = call.norm_in.of(channel);
-  merge_counts(counts, channel, Space::kSlots, space.before);
+  merge_counts<Space::kSlots, Team::kThreads>(counts, channel, space.before);
   settle_quickly(team, call, plan, in.weight, n, space);
   __syncthreads();
   if (space.totals.heavy > 0) return false;
@@ -189,7 +195,11 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   const uint32_t channel = blockIdx.x;
   wait_for_previous();
   let_next_start();
-  if (threadIdx.x == 0) plan = plans[channel];
+  constexpr uint32_t kPlanWords = sizeof(ChannelPlan) / sizeof(uint32_t);
+  if (threadIdx.x < kPlanWords) {
+    reinterpret_cast<uint32_t*>(&plan)[threadIdx.x] =
+        reinterpret_cast<const uint32_t*>(plans + channel)[threadIdx.x];
+  }
   __syncthreads();
   const Values<T> values = all.of(channel);
   if (plan.again) {
@@ -206,7 +216,7 @@ __global__ void __launch_bounds__(kBlock, 1024 / kBlock)
   }
   if (threadIdx.x == 0) space.slow.plan = plan;
   if (plan.how == kBinned) {
-    merge_counts(counts, channel, Limit::kBins, space.slow.before);
+    merge_counts<Limit::kBins, kBlock>(counts, channel, space.slow.before);
     scan_array(space.slow.before, plan.bins.bins + 1, space.slow.refine.scan);
   }
   __syncthreads();

@@ -58,7 +58,7 @@ __device__ inline void rank_heavy(const Team& team, const ChannelPlan& plan,
                      tie_bin(plan.bins, key_value(key, plan.norm.scale < 0))});
     }
     const uint32_t level = static_cast<uint32_t>(rule.level(positive, rank));
-    const uint32_t code = level + space.grid.of_bin(bin);
+    const uint32_t code = level + space.cells.of(bin);
     list.code[e] = static_cast<uint8_t>(code);
     space.codes.add(code, level, 1, bin);
     atomicAdd(&space.totals.sum, level);

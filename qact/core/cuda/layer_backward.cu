@@ -2,6 +2,7 @@
 // channel's gradient and codes, then one pass that writes. Contexts too short for a table are
 // ranked again.
 #include "qact/core/cuda/backward_columns.cuh"
+#include "qact/core/cuda/backward_short.cuh"
 #include "qact/core/cuda/backward_small.cuh"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/launch.cuh"
@@ -13,14 +14,14 @@ namespace {
 
 constexpr const char* kWhat = "quantile_layer_backward";
 constexpr int kGroup = 32;  // channels of a block in columns
-constexpr int kLongThreads = 1024;
+constexpr int kLongThreads = 1024, kLooseThreads = 256;  // the latter of values one at a time
 
 bool fits_one_launch(const BackwardPart& call) {
   return one_launch(call.contexts(), call.grad_y, call.grad_x, call.code);
 }
 
 bool small(const BackwardPart& call) {
-  return call.shape.context_size() <= kCounted || fits_one_launch(call);
+  return call.shape.context_size() <= kShort || fits_one_launch(call);
 }
 
 // Values that one instruction loads.
@@ -83,7 +84,7 @@ void run_small(const BackwardPart& call, const GradCall<T>& grad, const Stream& 
   const bool brief = n <= kBriefBlock, packed = pack_size(call) > 1;
   if (order == Order::columns) {
     fits_one_launch(call) ? run.template operator()<kSmallGroup, kSmallGroup, 512, 4>()
-                          : run.template operator()<1, 1, kCounted, 0>();
+                          : run.template operator()<1, 1, kLooseThreads, 0>();
   } else if (n > kOneBlock) {
     with_blocks(contexts,
                 [&](auto blocks) { run.template operator()<kSize, 1, kLongThreads, 0, blocks>(); });
@@ -91,7 +92,7 @@ void run_small(const BackwardPart& call, const GradCall<T>& grad, const Stream& 
     brief ? run.template operator()<kSize, 1, 256, 8 / kSize>()
           : run.template operator()<kSize, 1, 512, 16 / kSize>();
   } else {
-    run.template operator()<1, 1, kCounted, 0>();
+    run.template operator()<1, 1, kLooseThreads, 0>();
   }
 }
 
@@ -99,6 +100,20 @@ void run_small(const BackwardPart& call, const GradCall<T>& grad, const Stream& 
 size_t scratch_by_codes(const BackwardPart& call) {
   if (small(call)) return 0;
   return call.contexts().count() * (sizeof(GradSums) * sums_extent(call).parts + sizeof(GradMap));
+}
+
+GradSolve grad_solve(const BackwardPart& call, const AffineRows& grad_affine) {
+  const double n = static_cast<double>(call.shape.context_size() - QACT_MUTANT("cuda_grad_n"));
+  return {1.0 / call.quantile.levels,
+          call.eps,
+          n,
+          1 / n,
+          channels_of(call.contexts()),
+          call.weight_in,
+          call.weight_out,
+          call.table,
+          grad_affine.data,
+          grad_affine.pitch};
 }
 
 void run_by_codes(const BackwardPart& call, const AffineRows& grad_affine, const Stream& stream) {
@@ -111,15 +126,7 @@ void run_by_codes(const BackwardPart& call, const AffineRows& grad_affine, const
     grad.dy_layout = layout_of(contexts, call.grad_y);
     grad.dx_layout = layout_of(contexts, call.grad_x);
     grad.code_layout = code_layout(contexts, order_of(contexts, call.grad_y));
-    grad.solve = {call.quantile.levels,
-                  call.eps,
-                  static_cast<double>(call.shape.context_size() - QACT_MUTANT("cuda_grad_n")),
-                  channels_of(contexts),
-                  call.weight_in,
-                  call.weight_out,
-                  call.table,
-                  grad_affine.data,
-                  grad_affine.pitch};
+    grad.solve = grad_solve(call, grad_affine);
     if (small(call)) return run_small(call, grad, stream);
     const bool packed = pack_size(call) > 1;
     if (order_of(contexts, call.grad_y) == Order::rows) {
@@ -128,6 +135,26 @@ void run_by_codes(const BackwardPart& call, const AffineRows& grad_affine, const
       packed ? run_columns<T, kColumnPack>(call, grad, stream)
              : run_columns<T, 1>(call, grad, stream);
     }
+  });
+}
+
+// From x alone: contexts that a warp ranks.
+bool ranks_again(const BackwardPart& call) {
+  return !call.table && is_short(call.contexts(), call.quantile);
+}
+
+void run_short_gradient(const BackwardPart& call, const AffineRows& grad_affine,
+                        const Stream& stream) {
+  const Contexts contexts = call.contexts();
+  with_type(call.x.dtype, [&]<class T>(Type<T>) {
+    const ShortGrad<T> grad{values_of<T>(contexts, call.x),
+                            results_of<const T>(contexts, call.grad_y),
+                            results_of<T>(contexts, call.grad_x)};
+    with_short(contexts, [&](auto each, dim3 blocks) {
+      launch(kWhat, backward_short<T, each>, blocks, kShortWarps * kWarp, 0,
+             static_cast<cudaStream_t>(stream.handle), grad, layer_solve(call),
+             grad_solve(call, grad_affine), static_cast<uint32_t>(contexts.count()));
+    });
   });
 }
 
@@ -163,6 +190,7 @@ struct Again {
 
 size_t backward_part_scratch(const BackwardPart& call) {
   if (call.table) return scratch_by_codes(call);
+  if (ranks_again(call)) return 0;
   const Again again(call, nullptr);
   return again.rest +
          std::max(forward_part_scratch(again.forward), scratch_by_codes(again.backward));
@@ -170,6 +198,7 @@ size_t backward_part_scratch(const BackwardPart& call) {
 
 void backward_part(const BackwardPart& call, const AffineRows& grad_affine, const Stream& stream) {
   if (call.table) return run_by_codes(call, grad_affine, stream);
+  if (ranks_again(call)) return run_short_gradient(call, grad_affine, stream);
   const Again again(call, stream.scratch);
   const Stream rest{stream.handle, static_cast<char*>(stream.scratch) + again.rest};
   forward_part(again.forward, rest);

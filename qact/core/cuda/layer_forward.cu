@@ -21,17 +21,14 @@ size_t forward_part_scratch(const ForwardPart& call) {
 
 void forward_part(const ForwardPart& call, const Stream& stream) {
   const Contexts contexts = call.contexts();
-  SolveCall solve(call.quantile, contexts.size());
-  solve.norm_in = {true, call.eps, call.weight_in, call.bias_in, channels_of(contexts)};
-  solve.eps = QACT_MUTANT("cuda_layer_eps") ? 0 : call.eps;
-  solve.weight_out = call.weight_out;
+  SolveCall solve = layer_solve(call);
   solve.bias_out = call.bias_out;
   solve.table = call.table;
   solve.stats = call.stats;
   solve.context = call.context;
   with_type(call.x.dtype, [&]<class T>(Type<T>) {
-    if (counted(contexts, call.quantile)) {
-      return run_counted("quantile_layer", contexts, small_call<T>(call), solve, stream);
+    if (is_short(contexts, call.quantile)) {
+      return run_short("quantile_layer", contexts, small_call<T>(call), solve, stream);
     }
     if (small(call)) return run_small<T>("quantile_layer", call, solve, stream);
     const Passes passes(contexts, call.x, call.quantile);

@@ -51,6 +51,7 @@ struct Partial {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) add_widely(x[i], shift);
   }
+  __device__ bool finite() const { return nans == 0 && infinite == 0; }
   __device__ static Partial merge(const Partial& a, const Partial& b) {
     Partial out;
     out.sum = a.sum + b.sum;
@@ -105,7 +106,8 @@ __device__ inline bool within(const BinPlan<float>& bins, double bound) {
   return fabs(bins.z_first) < bound && fabs(bins.z_last()) < bound;
 }
 
-__device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_t n,
+// A channel's summary and its inner norm, without bins.
+__device__ inline ChannelPlan plan_norm(const Partial& all, float shift, uint32_t n,
                                         const NormIn& norm_in, const Affine& affine,
                                         const Quantile& quantile) {
   ChannelPlan plan;
@@ -118,9 +120,8 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
   plan.values = static_cast<int64_t>(n) - all.nans;
   constexpr double kTooFar = 0.01;  // of the second moment must remain, as on CPU
   const double second = all.square * share;
-  plan.again = norm_in.present && all.nans == 0 && all.infinite == 0 &&
+  plan.again = norm_in.present && all.finite() &&
                !(isfinite(second) && plan.summary.variance >= kTooFar * second);
-  const bool finite = all.nans == 0 && all.infinite == 0 && plan.summary.finite();
   plan.norm = {};
   if (norm_in.present) {
     plan.norm = {plan.summary.mean, affine.weight * rsqrt(plan.summary.variance + norm_in.eps),
@@ -128,13 +129,19 @@ __device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_
   }
   const bool usable = isfinite(plan.norm.scale) && isfinite(plan.norm.shift);
   plan.exact = quantile.exact_for(n) && plan.norm.scale != 0;
-  if (norm_in.present && !(finite && usable)) {
-    plan.how = kNotFinite;
-  } else if (finite && plan.bins.make(plan.summary, plan.norm, quantile.bandwidth, bins_for(n)) &&
-             (!plan.exact || within(plan.bins, quantile.bound))) {
+  plan.how = norm_in.present && !(all.finite() && plan.summary.finite() && usable) ? kNotFinite
+                                                                                   : kExact;
+  return plan;
+}
+
+__device__ inline ChannelPlan make_plan(const Partial& all, float shift, uint32_t n,
+                                        const NormIn& norm_in, const Affine& affine,
+                                        const Quantile& quantile) {
+  ChannelPlan plan = plan_norm(all, shift, n, norm_in, affine, quantile);
+  if (plan.how != kNotFinite && all.finite() && plan.summary.finite() &&
+      plan.bins.make(plan.summary, plan.norm, quantile.bandwidth, bins_for(n)) &&
+      (!plan.exact || within(plan.bins, quantile.bound))) {
     plan.how = kBinned;
-  } else {
-    plan.how = kExact;
   }
   return plan;
 }

@@ -58,6 +58,7 @@ struct QuickSpace {
   alignas(16) uint8_t code[kSlots];
   CodeTotals<Count> codes;
   CodeGrid grid;
+  BinCells cells;
   Room<SideRule, 2> side;
   uint32_t warp_count[kWarp], warp_heavy[kWarp];
   Count warp_moment[kWarp], warp_sum[kWarp], warp_square[kWarp];
@@ -77,9 +78,6 @@ __device__ inline void settle_quickly(const Team& team, const SolveCall& call,
   using Count = decltype(space.totals.sum);
   const int first = team.thread * kEach;
   space.codes.clear(team.thread, Team::kThreads);
-  if (team.thread == Team::kThreads - 1) {
-    space.grid = CodeGrid(plan, call.norm_in, weight, quantile.levels);
-  }
   uint32_t count[kEach], own = 0;
   Count own_moment = 0;
 #pragma unroll
@@ -103,15 +101,21 @@ __device__ inline void settle_quickly(const Team& team, const SolveCall& call,
   if (team.thread < 2) {
     const LevelRule rule(quantile, negatives, static_cast<int64_t>(n) - negatives);
     space.side.array()[team.thread] = SideRule(bins, rule, quantile, negatives, team.thread == 1);
+  } else if (team.thread == Team::kThreads - 1) {  // in another warp, at the same time
+    space.grid = CodeGrid(plan, call.norm_in, weight, quantile.levels);
   }
+  team.sync();
+  space.cells.fill(space.grid, team.thread, Team::kThreads);
   team.sync();
   Count sum = 0, square = 0;
   uint32_t heavy = 0;
   CodeRun run(space.codes);
   before = before_first;
+  int cell = space.cells.of(first);
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int b = first + i;
+    cell = space.cells.of_next(cell, b);
     const SideRule& side = space.side.array()[b >= bins.split];
     const int32_t rank = static_cast<int32_t>(before) + (b >= side.past) - side.skipped;
     const float middle = static_cast<float>(rank * 2 + static_cast<int32_t>(count[i]));
@@ -124,7 +128,7 @@ __device__ inline void settle_quickly(const Team& team, const SolveCall& call,
       const Count levels = static_cast<Count>(count[i]) * static_cast<Count>(level);
       sum += levels;
       square += levels * static_cast<Count>(level);
-      code = level + space.grid.of_bin(b);
+      code = level + cell;
       run.add(code, level, count[i], b);
     }
     space.code[b] = static_cast<uint8_t>(code);

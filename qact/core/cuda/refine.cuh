@@ -23,7 +23,7 @@ struct Limits {
   static constexpr int kLevels = kMostLevels;
   static constexpr int kRoots = 2 * (kLevels + 1) + 8;
   static constexpr int kIntervals = kRoots + kLevels + 1 + kMostTies;
-  static constexpr int kCells = kMostBins > 2048 ? 3072 : kMostBins;  // counted at a time
+  static constexpr int kCells = kMostBins > 2048 ? 3072 : 1024;  // counted at a time
   static constexpr int kGridNodes = kMostBins / 4 + 16;    // of a density: 16 bins to a bandwidth
   static constexpr int kAhead = kMostBins > 2048 ? 8 : 1;  // loads that a thread waits for at once
   // Up to so many values, 32 bits hold n * levels^2 and n * bins.

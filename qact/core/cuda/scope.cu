@@ -19,6 +19,7 @@ __global__ void add_sets(const T* from, uint32_t sets, uint32_t count, Sum share
   from += int64_t{blockIdx.y} * sets * count + i;
   out += blockIdx.y * pitch + i;
   Sum sum = begins && !QACT_MUTANT("cuda_add_sets_begin") ? Sum{0} : static_cast<Sum>(*out);
+#pragma unroll 16  // loads that a thread waits for at once
   for (uint32_t s = 0; s < sets; ++s) {
     sum += share * static_cast<Sum>(from[int64_t{s} * count]);
   }

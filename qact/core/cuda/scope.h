@@ -34,14 +34,18 @@ using ForwardPart = Part<LayerForward>;
 using BackwardPart = Part<LayerBackward>;
 
 // visit(part, its first set) for all contexts: so many at a time that they fill any GPU, and that
-// the memory for their tables stays small.
+// the memory for their tables stays small. Short ones have none, nor have images' a running context.
 template <class Call, class Visit>
 void for_each_part(const Call& call, const ContextSet& contexts, const Visit& visit) {
-  constexpr int64_t kMostContexts = 8192, kMostValues = int64_t{1} << 26;
+  constexpr int64_t kMostContexts = 8192, kMostShort = 65536, kMostValues = int64_t{1} << 26;
   if (contexts.channels() == 0) return;
   const int64_t whole = contexts.batch / contexts.images, channels = contexts.channels();
+  const int64_t values = contexts.images * call.shape.spatial;
+  const bool short_images =
+      contexts.last <= call.scope.image_channels && values <= kExactLimit &&
+      call.quantile.exact_for(values);
   const int64_t most =
-      std::min(kMostContexts, kMostValues / (contexts.images * call.shape.spatial)) / channels;
+      std::min(short_images ? kMostShort : kMostContexts, kMostValues / values) / channels;
   for (int64_t i = 0; i < contexts.per_channel();) {
     const int64_t sets = std::clamp<int64_t>(whole - i, 1, std::max<int64_t>(most, 1));
     visit(Part<Call>{context_part(call, contexts, i), sets}, i);
@@ -49,7 +53,8 @@ void for_each_part(const Call& call, const ContextSet& contexts, const Visit& vi
   }
 }
 
-// stats and context of a part are optional.
+// stats and context of a part are optional. Where a warp ranks each context (short.cuh), codes are
+// levels, and there is no table.
 size_t forward_part_scratch(const ForwardPart& part);
 void forward_part(const ForwardPart& part, const Stream& stream);
 

@@ -61,7 +61,9 @@ __device__ inline int settle_bins(Space& space, const Ranking& ranking, const Qu
   };
   const bool one = plan.bins == 1;  // its values have codes of their own
   CodeRun run(space.codes);
+  int cell = one ? 0 : space.cells.of(begin);
   for (int b = begin; b < end; ++b) {
+    if (!one) cell = space.cells.of_next(cell, b);
     const int32_t before = static_cast<int32_t>(space.before[b]);
     const int32_t count = static_cast<int32_t>(space.before[b + 1]) - before;
     const bool positive = b >= plan.split;
@@ -75,7 +77,7 @@ __device__ inline int settle_bins(Space& space, const Ranking& ranking, const Qu
     int level = min(static_cast<int>(__fadd_rn(__fmul_rn(middle, gain[positive]), base[positive])),
                     quantile.levels);
     if (exact || one) level = level_upto(b, before + count);
-    const int code = level + (one ? 0 : space.grid.of_bin(b));
+    const int code = level + cell;
     out.code[b] = static_cast<uint8_t>(code);
     if (!one) run.add(code, level, count, b);
     sum += static_cast<unsigned long long>(count) * level;
@@ -115,7 +117,7 @@ __device__ inline int settle_bins(Space& space, const Ranking& ranking, const Qu
     root.positive = positive;
     root.past_bound = plan.centre(b) >= (positive ? quantile.bound : -quantile.bound);
     root.last = root.base = static_cast<uint8_t>(ranking.level(root, before + count));
-    root.cell = static_cast<uint8_t>(space.grid.of_bin(b));
+    root.cell = static_cast<uint8_t>(one ? 0 : space.cells.of(b));
     out.code[b] = root.cell;
     space.refine.roots[at++] = root;
     atomicOr(&out.heavy[b / 32], 1u << (b % 32));

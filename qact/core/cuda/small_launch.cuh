@@ -1,9 +1,9 @@
 // Which layers are small, and the launches of their forward direction.
 #pragma once
 
-#include "qact/core/cuda/counted.cuh"
 #include "qact/core/cuda/cuda.h"
 #include "qact/core/cuda/launch.cuh"
+#include "qact/core/cuda/short.cuh"
 #include "qact/core/cuda/small.cuh"
 
 namespace qact::core::cuda {
@@ -43,8 +43,20 @@ void with_blocks(const Contexts& contexts, const Run& run) {
   }
 }
 
-inline bool counted(const Contexts& contexts, const Quantile& quantile) {
-  return contexts.size() <= kCounted && quantile.exact_for(contexts.size());
+// Whether a warp ranks each context.
+inline bool is_short(const Contexts& contexts, const Quantile& quantile) {
+  return contexts.size() <= kShort && quantile.exact_for(contexts.size());
+}
+
+// run(std::integral_constant, blocks) with the values of a lane.
+template <class Run>
+void with_short(const Contexts& contexts, const Run& run) {
+  const dim3 blocks(static_cast<unsigned>((contexts.count() + kShortWarps - 1) / kShortWarps));
+  const auto each = (contexts.size() + kWarp - 1) / kWarp;
+  if (each <= 1) return run(std::integral_constant<int, 1>(), blocks);
+  if (each <= 2) return run(std::integral_constant<int, 2>(), blocks);
+  if (each <= 4) return run(std::integral_constant<int, 4>(), blocks);
+  run(std::integral_constant<int, kShort / kWarp>(), blocks);
 }
 
 // Whether packs of both tensors and of their codes can be loaded and stored.
@@ -69,7 +81,7 @@ inline bool one_launch(const Contexts& contexts, const View& x, const View& y,
 
 inline bool small(const ForwardPart& call) {
   const Contexts contexts = call.contexts();
-  if (counted(contexts, call.quantile)) return true;
+  if (is_short(contexts, call.quantile)) return true;
   if (!one_launch(contexts, call.x, call.y, call.code)) return false;
   const int64_t n = contexts.size();
   const bool rows = order_of(contexts, call.x) == Order::rows;
@@ -90,11 +102,25 @@ SmallCall<T> small_call(const ForwardPart& call) {
   return out;
 }
 
+// Both directions' inner norm, and the weight and eps of the outer one.
+template <class Call>
+SolveCall layer_solve(const Call& call) {
+  const Contexts contexts = call.contexts();
+  SolveCall out(call.quantile, contexts.size());
+  out.norm_in = {true, call.eps, call.weight_in, call.bias_in, channels_of(contexts)};
+  out.eps = QACT_MUTANT("cuda_layer_eps") ? 0 : call.eps;
+  out.weight_out = call.weight_out;
+  return out;
+}
+
 template <class T>
-void run_counted(const char* what, const Contexts& contexts, const SmallCall<T>& call,
-                 const SolveCall& solve, const Stream& stream) {
-  launch(what, forward_counted<T>, dim3(static_cast<unsigned>(contexts.count())), kCounted, 0,
-         static_cast<cudaStream_t>(stream.handle), call, solve);
+void run_short(const char* what, const Contexts& contexts, const SmallCall<T>& call,
+               const SolveCall& solve, const Stream& stream) {
+  with_short(contexts, [&](auto each, dim3 blocks) {
+    launch(what, forward_short<T, each>, blocks, kShortWarps * kWarp, 0,
+           static_cast<cudaStream_t>(stream.handle), call, solve,
+           static_cast<uint32_t>(contexts.count()));
+  });
 }
 
 template <class T>

@@ -55,6 +55,7 @@ struct SolveSpace {
   };
   CodeTotals<unsigned long long> codes;
   CodeGrid grid;
+  BinCells cells;
   ChannelPlan plan;
 };
 
@@ -163,6 +164,10 @@ __device__ inline void solve_channel(const Team& team, const SolveCall& call,
   constexpr int kLevels = Space::Limits::kLevels;
   for (int k = threadIdx.x; k <= kLevels; k += blockDim.x) space.refine.threshold[k] = kNoKey;
   __syncthreads();
+  if (plan.how == kBinned && plan.bins.bins > 1) {
+    space.cells.fill(space.grid, threadIdx.x, blockDim.x);
+    __syncthreads();
+  }
 
   int64_t negatives = 0;
   int roots = 0;

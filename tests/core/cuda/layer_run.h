@@ -32,6 +32,8 @@ struct CudaLayerRun {
   CudaLayerRun(Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile,
                int64_t beside = 0, double eps = 1e-5, int64_t sets = 1)
       : y(x), grad_x(x), beside_(beside), shape_(x.shape()), contexts_(sets) {
+    const int64_t n = x.shape().batch / sets * x.shape().spatial;
+    codes_are_levels_ = n <= kExactLimit && quantile.exact_for(n);  // a warp ranks them
     shape_.channels -= 2 * beside;
     shape_.batch /= sets;
     contexts_ *= shape_.channels;
@@ -94,7 +96,8 @@ struct CudaLayerRun {
     const int64_t first = columns_ ? k / channels * channels * n + k % channels : k * n;
     std::vector<int> out;
     for (int64_t i = 0; i < n; ++i) {
-      out.push_back(of.level[code[first + i * (columns_ ? channels : 1)]]);
+      const uint8_t own = code[first + i * (columns_ ? channels : 1)];
+      out.push_back(codes_are_levels_ ? own : of.level[own]);
     }
     return out;
   }
@@ -129,7 +132,7 @@ struct CudaLayerRun {
   int64_t beside_;
   Shape shape_;  // of one set
   int64_t contexts_;
-  bool columns_ = false;
+  bool columns_ = false, codes_are_levels_ = false;
 };
 
 }  // namespace qact::core::testing
