@@ -291,6 +291,9 @@ def quantile_apply_backward(grad_y, x, quantiles, scale, shift, out_scale, bandw
 
 def layer_tracked(x, quantiles, mean_in, var_in, weight_in, bias_in, mean_out, var_out, weight_out,
                   bias_out, eps, quantised, image_channels, bound, positive_share, algorithm):
+    check_devices("layer_tracked", x.device, "x", mean_in=mean_in, var_in=var_in,
+                  weight_in=weight_in, bias_in=bias_in, mean_out=mean_out, var_out=var_out,
+                  weight_out=weight_out, bias_out=bias_out)
     if image_channels > 0:
         return _half_tracked(x, quantiles, (mean_in, var_in, weight_in, bias_in, mean_out, var_out,
                                             weight_out, bias_out), eps, quantised, image_channels,
