@@ -71,8 +71,8 @@ TEST(Codes, AscendWithTheValueAndTellItsLevel) {
   }
 }
 
-// Empty bins behind heavy ones part the runs of equal codes, so that there are more runs than codes.
-// Room for too few shows in the heap only.
+// Empty bins behind heavy ones part the runs of equal codes, so that there are more runs than
+// codes. Room for too few shows in the heap only.
 TEST(Codes, MayHaveMoreRunsOfBinsThanCodes) {
   for (const int levels : {127, 128, 254, 255}) {
     for (const Shape shape : {Shape{21, 24, 49}, {128, 24, 16}, {128, 24, 36}, {1, 24, 512}}) {

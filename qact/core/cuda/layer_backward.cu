@@ -13,7 +13,7 @@ namespace qact::core::cuda {
 namespace {
 
 constexpr const char* kWhat = "quantile_layer_backward";
-constexpr int kGroup = 32;  // channels of a block in columns
+constexpr int kGroup = 32;                               // channels of a block in columns
 constexpr int kLongThreads = 1024, kLooseThreads = 256;  // the latter of values one at a time
 
 bool fits_one_launch(const BackwardPart& call) {

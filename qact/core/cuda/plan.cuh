@@ -129,8 +129,8 @@ __device__ inline ChannelPlan plan_norm(const Partial& all, float shift, uint32_
   }
   const bool usable = isfinite(plan.norm.scale) && isfinite(plan.norm.shift);
   plan.exact = quantile.exact_for(n) && plan.norm.scale != 0;
-  plan.how = norm_in.present && !(all.finite() && plan.summary.finite() && usable) ? kNotFinite
-                                                                                   : kExact;
+  plan.how =
+      norm_in.present && !(all.finite() && plan.summary.finite() && usable) ? kNotFinite : kExact;
   return plan;
 }
 

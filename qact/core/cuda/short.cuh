@@ -92,9 +92,7 @@ struct ShortContext {
   }
 
   __device__ static uint32_t index(int e) { return threadIdx.x % kWarp + e * kWarp; }
-  __device__ LevelRule rule() const {
-    return {quantile, negatives, plan.values - negatives};
-  }
+  __device__ LevelRule rule() const { return {quantile, negatives, plan.values - negatives}; }
   __device__ bool positive(int e) const { return order_of_z(x[e]) >= zero_; }
 
  private:
