@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 
 #include "qact/base/fail.h"
 #include "qact/dist/dist.h"
@@ -116,21 +117,37 @@ bool Connection::speaks_for_all() const {
   if (!store_) return environment_.rank <= 1;  // rank 0 has not come
   try {
     store_->setTimeout(std::chrono::seconds(5));
-    const bool first = store_->add("failed", 1) == 1;
-    // Others that failed alike ask, too, before the store ends with this rank.
-    if (serves_store(environment_)) std::this_thread::sleep_for(std::chrono::seconds(1));
-    return first;
+    return store_->add("failed", 1) == 1;
   } catch (const std::exception&) {
     // The store went with rank 0: one rank of those that are left speaks for all.
     return environment_.rank <= 1;
   }
 }
 
+// Ends this rank's part in the group, so that others that wait for it learn of its failure: on a
+// thread of its own, since a group ends after all that is under way.
+void Connection::leave() {
+  if (world_.alone()) return;
+  c10d::unregister_process_group(kWorld);
+  std::thread([world = std::exchange(world_, World())]() mutable { world = World(); }).detach();
+}
+
+// Before the store ends with this rank, others ask whether another one says why all end.
+void Connection::wait_until_all_asked() const {
+  if (!serves_store(environment_) || !store_) return;
+  for (int tries = 0; tries < 50 && store_->add("failed", 0) < environment_.size; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 // Who has ended is found out before others are told to end without a word.
-Explanation Connection::explain(const std::exception& error) const {
+Explanation Connection::explain(const std::exception& error) {
   const bool lost = is_lost_connection(error);
   const std::string who = lost ? lost_rank() : "";
-  if (!speaks_for_all()) return {.silent = true};
+  const bool first = speaks_for_all();
+  leave();
+  wait_until_all_asked();
+  if (!first) return {.silent = true};
   if (!lost) return {};
   const std::string said = error.what();
   return {.text = end_of(who.empty() ? "one (" + said.substr(0, said.find('\n')) + ")"
@@ -139,7 +156,9 @@ Explanation Connection::explain(const std::exception& error) const {
 
 Explanation Connection::explain_waiting() const {
   const std::string who = lost_rank();
-  if (!speaks_for_all()) return {.silent = true};
+  const bool first = speaks_for_all();
+  wait_until_all_asked();
+  if (!first) return {.silent = true};
   if (!who.empty()) return {.text = end_of(who + ", killed or out of memory")};
   return {.text = "[dist] expected all " + std::to_string(environment_.size) +
                   " ranks to stop after the same step, got no answer from one: what was saved "

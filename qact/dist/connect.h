@@ -28,14 +28,16 @@ class Connection {
   // Waits for all ranks. `cuda`: this process computes on the GPU of its local rank, from now on
   // the current one.
   const World& open(bool cuda);
-  // What to print about an exception that ended this rank. To be asked while the connection is
-  // open: its end ends the other ranks.
-  Explanation explain(const std::exception& error) const;
+  // What to print about an exception that ended this rank. To be asked once nothing else of this
+  // rank uses the world, and before the connection ends: the other ranks then end, too.
+  Explanation explain(const std::exception& error);
   // The same where no exception did, after a signal: this rank still waits for others.
   Explanation explain_waiting() const;
 
  private:
   bool speaks_for_all() const;
+  void leave();
+  void wait_until_all_asked() const;
   std::string lost_rank() const;
   std::string end_of(const std::string& rank) const;
 

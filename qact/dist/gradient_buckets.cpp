@@ -85,12 +85,12 @@ GradientBuckets::GradientBuckets(const World& world, const std::vector<at::Tenso
   for (size_t i = 0; i < state_->buckets.size(); ++i) {
     for (const at::Tensor& parameter : state_->buckets[i].parameters) {
       torch::autograd::impl::set_post_acc_grad_hooks(
-          parameter, std::make_unique<ReadyHook>([state = state_, i] { state->add_ready(i); }));
+          parameter, std::make_unique<ReadyHook>([state = std::weak_ptr(state_), i] {
+            if (const auto open = state.lock()) open->add_ready(i);
+          }));
     }
   }
 }
-
-GradientBuckets::~GradientBuckets() { state_->active = false; }
 
 size_t GradientBuckets::buckets() const { return state_->buckets.size(); }
 

@@ -18,7 +18,6 @@ class GradientBuckets {
   // They are the same on all ranks, and so are the buckets and the order of their sums.
   GradientBuckets(const World& world, const std::vector<at::Tensor>& parameters,
                   int64_t bucket_bytes = kBucketBytes);
-  ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
@@ -33,7 +32,7 @@ class GradientBuckets {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // the hooks outlive this
+  std::shared_ptr<State> state_;  // the parameters and their hooks may outlive this
 };
 
 }  // namespace qact::dist

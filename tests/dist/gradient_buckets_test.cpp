@@ -141,5 +141,15 @@ TEST(GradientBuckets, LeaveAParameterWithoutAGradientAlone) {
   });
 }
 
+TEST(GradientBuckets, LetsGoOfTheParameters) {
+  const torch::Tensor parameter = torch::ones({3}, torch::requires_grad());
+  {
+    GradientBuckets buckets(World(), {parameter});
+    EXPECT_GT(parameter.use_count(), 1u);
+  }
+  EXPECT_EQ(parameter.use_count(), 1u);
+  parameter.sum().backward();  // its hook has nothing left to do
+}
+
 }  // namespace
 }  // namespace qact::dist

@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -203,6 +204,28 @@ class TrainOnRanks(unittest.TestCase):
         self.assertRegex(err, r"\[rank \d of 2\] \[train\] expected (a finite loss|finite weights)")
         self.assertLess(time.monotonic() - start, 30)
 
+    def test_a_full_disk_ends_all_ranks_and_leaves_the_run_whole(self):
+        def limit(size):
+            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        many = [*self.quick, "--epochs", "20"]
+        with Ranks([self.command("run", *many)] * 2, preexec_fn=limit(100_000)) as ranks:
+            statuses, _, err = ranks.end()
+        self.assertEqual((statuses, err.count("qact: ")), ([1, 1], 1), err)
+        self.assertRegex(err, r"expected to write .*state.safetensors, got: File too large")
+        with Ranks([self.command("run", *many)] * 2) as ranks:  # begins: nothing was left
+            ranks.processes[0].stdout.readline()
+            ranks.processes[1].terminate()
+            statuses, _, err = ranks.end()
+        self.assertIn("which is saved", err)
+        before = self.files("run")
+        resume = self.command("run", *many, "--resume")
+        with Ranks([resume] * 2, preexec_fn=limit(100_000)) as ranks:
+            statuses, _, err = ranks.end()
+        self.assertEqual((statuses, err.count("qact: ")), ([1, 1], 1), err)
+        self.assertEqual(self.files("run"), before)
+        statuses, _, err = run(2, resume)
+        self.assertEqual(statuses, [0, 0], err)
+
     def test_a_signal_ends_ranks_that_wait_for_another(self):
         many = [*self.quick, "--epochs", "100000", "--lr-scheduler", "constant"]
         with Ranks([self.command("run", *many)] * 3) as ranks:
@@ -302,13 +325,14 @@ class TrainOnRanks(unittest.TestCase):
     def ranks_that_train(self, agents):
         """The process of each agent's only rank, once all are new and have saved the run."""
         state = self.folder / "killed" / "state.safetensors"
+        config = state.with_name("config.json")  # written after the first state: the run has begun
         seen, before = self.seen, state.stat().st_mtime_ns if state.exists() else 0
         end = time.monotonic() + 30
         while time.monotonic() < end:
             time.sleep(0.01)
             ranks = [pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
                      for agent in agents]
-            saved = state.exists() and state.stat().st_mtime_ns > before
+            saved = config.exists() and state.stat().st_mtime_ns > before
             if saved and all(len(own) == 1 and own[0] not in seen for own in ranks):
                 self.seen = seen | {own[0] for own in ranks}
                 return [int(own[0]) for own in ranks]
