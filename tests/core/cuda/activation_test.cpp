@@ -92,6 +92,21 @@ TEST(CudaActivation, EqualsTheOracleOfOtherTypesAndLevels) {
   }
 }
 
+// Values far beyond those that bins are made for add nothing to the density of one at their end.
+TEST(CudaActivation, LeavesFarValuesOutOfTheDensityOfOthers) {
+  Tensor x = filled({1500, 1, 1}, Distribution::uniform, 306);
+  std::vector<double> values = x.get(0);
+  for (int i = 0; i < 5; ++i) values[i] = -1e5 * (i + 1);
+  values[5] = -6.8;  // bins end eight bandwidths below the first threshold, which is near -3
+  x.set(0, values);
+  for (const Algorithm algorithm : {Algorithm::exact, Algorithm::binned}) {
+    const Quantile quantile = with(algorithm);
+    const double found = CudaActivationRun(x, quantile).density.get(0)[5];
+    const double expected = oracle_density(x.get(0), quantile)[5];
+    EXPECT_NEAR(found, expected, 0.05 * expected);
+  }
+}
+
 // NaN is in no context; infinities rank as extremes, and have no density.
 TEST(CudaActivation, RanksInfinitiesAndPassesNanOn) {
   const double infinity = std::numeric_limits<double>::infinity();
