@@ -2,6 +2,8 @@
 // layout.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/core/code_bounds.h"
 #include "tests/core/cuda/layer_run.h"
 #include "tests/core/layer_cases.h"
@@ -40,6 +42,26 @@ INSTANTIATE_TEST_SUITE_P(Emulated, CudaLayer, ::testing::ValuesIn(kCases), kind_
 TEST(CudaCodes, KeepGradientsOfTheTailsWithinTheirBounds) {
   expect_all_bounds([](Tensor& x, Tensor& grad_y, const Affines& affines, const Quantile& quantile,
                        Layout) { return CudaLayerRun(x, grad_y, affines, quantile); });
+}
+
+// Beyond the density's grid a value has what its own kernel gives it.
+TEST(CudaCodes, HaveTheDensityOfAValueFarBeyondAllOthers) {
+  const int64_t n = 1500;
+  Tensor x = filled({1, 1, n}, Distribution::normal, 311);
+  Tensor grad_y = filled({1, 1, n}, Distribution::normal, 312);
+  std::vector<double> values = x.get(0);
+  values[7] = -1e6;
+  x.set(0, values);
+  double mean = 0, square = 0, negatives = 0;
+  for (const double v : values) mean += v / n, square += v * v / n, negatives += v < 0;
+  Affines affines(1);
+  affines.weight_in[0] = 1;
+  affines.bias_in[0] = static_cast<float>(mean / std::sqrt(square - mean * mean));  // z(0) = 0
+  const CudaLayerRun run(x, grad_y, affines, {});
+  CodeTable table;
+  std::memcpy(&table, run.table.data(), sizeof(table));
+  const double expected = 0.5 / (negatives + 1) * 0.3989422804 / Quantile().bandwidth;
+  EXPECT_NEAR(table.density[run.code[7]], expected, 0.05 * expected);
 }
 
 }  // namespace
