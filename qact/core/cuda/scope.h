@@ -34,16 +34,16 @@ using ForwardPart = Part<LayerForward>;
 using BackwardPart = Part<LayerBackward>;
 
 // visit(part, its first set) for all contexts: so many at a time that they fill any GPU, and that
-// the memory for their tables stays small. Short ones have none, nor have images' a running context.
+// the memory for their tables stays small. Short ones have none, nor have images' a running
+// context.
 template <class Call, class Visit>
 void for_each_part(const Call& call, const ContextSet& contexts, const Visit& visit) {
   constexpr int64_t kMostContexts = 8192, kMostShort = 65536, kMostValues = int64_t{1} << 26;
   if (contexts.channels() == 0) return;
   const int64_t whole = contexts.batch / contexts.images, channels = contexts.channels();
   const int64_t values = contexts.images * call.shape.spatial;
-  const bool short_images =
-      contexts.last <= call.scope.image_channels && values <= kExactLimit &&
-      call.quantile.exact_for(values);
+  const bool short_images = contexts.last <= call.scope.image_channels && values <= kExactLimit &&
+                            call.quantile.exact_for(values);
   const int64_t most =
       std::min(short_images ? kMostShort : kMostContexts, kMostValues / values) / channels;
   for (int64_t i = 0; i < contexts.per_channel();) {
