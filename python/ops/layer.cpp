@@ -1,6 +1,5 @@
 #include "python/ops/layer.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "qact/core/context.h"
@@ -108,12 +107,8 @@ core::LayerTrack track_call(const TrackArguments& a) {
   call.batches = static_cast<int64_t*>(a.batches.mutable_data_ptr());
   const double n = static_cast<double>(a.n);
   call.n = static_cast<double>(a.context_images) / static_cast<double>(a.images) * n;
-  call.values = effective_count(n);
+  call.values = core::effective_count(n);
   return call;
-}
-
-double effective_count(double values) {
-  return std::clamp(values, core::kMinContextCount, 0x1.0p40);
 }
 
 }  // namespace qact::python

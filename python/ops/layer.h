@@ -100,8 +100,4 @@ void check_track(const TrackArguments& arguments);
 // All but momentum, which a device may have to read from its own memory.
 core::LayerTrack track_call(const TrackArguments& arguments);
 
-// Of a running context after a batch of so many values. The upper end is what fixed point can
-// hold; nothing weighs against it.
-double effective_count(double values);
-
 }  // namespace qact::python

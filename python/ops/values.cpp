@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "python/ops/layer.h"
+#include "qact/core/context.h"
 
 namespace qact::python {
 
@@ -102,8 +102,8 @@ BlendCounts blend_counts(const BlendArguments& arguments, double momentum) {
   const auto images = static_cast<double>(arguments.images);
   const double all = arguments.prior.value_or(0) + images;
   const double share = arguments.prior ? images / all : momentum;
-  const double values =
-      effective_count(static_cast<double>(arguments.n) * (arguments.prior ? all / images : 1));
+  const double values = core::effective_count(static_cast<double>(arguments.n) *
+                                              (arguments.prior ? all / images : 1));
   return {(1 - share) * values, share * values};
 }
 

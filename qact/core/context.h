@@ -11,6 +11,7 @@
 // So a tie that is worth a level or so is counted below its own bin.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -29,6 +30,12 @@ inline constexpr int64_t kContextUnit = 1 << 16;  // one value
 // A running context has an effective sample count of at least this, however small the batches
 // that feed it: against fewer, the appended bounds would decide the outer quantiles.
 inline constexpr double kMinContextCount = 1024;
+
+// That of a context after a batch of so many values. The upper end is what fixed point can hold;
+// nothing weighs against it.
+inline double effective_count(double values) {
+  return std::clamp(values, kMinContextCount, 0x1.0p40);
+}
 
 using ContextRow = std::span<int64_t, kContextBins>;
 using ConstContextRow = std::span<const int64_t, kContextBins>;
