@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "qact/ops/autograd/node.h"
 #include "qact/ops/autograd/tangents.h"
 #include "qact/ops/quantile_activation_impl.h"
 
@@ -27,6 +28,7 @@ class Activation : public torch::autograd::Function<Activation> {
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     variable_list out(2);  // x and its options
     out[0] = quantile_activation_backward(grads[0], context->get_saved_variables()[0]);
+    refuse_twice("quantile_activation", out);
     return out;
   }
 };

@@ -4,18 +4,16 @@
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/util/DimVector.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/library.h>
 
 #include <array>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
+#include "qact/ops/autograd/node.h"
 #include "qact/ops/autograd/tangents.h"
 #include "qact/ops/quantile_layer_impl.h"
 
@@ -69,7 +67,7 @@ class LayerNode : public torch::autograd::Node {
     const at::Tensor grad_y = matters && grads[0].sym_strides() != c10::SymIntArrayRef(strides_)
                                   ? with_strides(grads[0], strides_)
                                   : grads[0];
-    // Only a gradient of the gradient needs autograd to look on.
+    // Where its own gradient may be asked for, as in torch.func, autograd has to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     auto [grad_x, affine] = quantile_layer_backward(
@@ -79,6 +77,7 @@ class LayerNode : public torch::autograd::Node {
     for (int i = 0; i < 4; ++i) {  // the engine casts a row to its vector's type
       if (task_should_compute_output(i + 1)) out[i + 1] = affine.select(0, i);
     }
+    refuse_twice("quantile_layer", out);
     return out;
   }
 
@@ -99,17 +98,6 @@ class LayerNode : public torch::autograd::Node {
 template <class... Tensors>
 LayerNode::Saved save(const Tensors&... tensors) {
   return {SavedVariable(tensors, /*is_output=*/false)...};
-}
-
-// Nodes are counted by std::shared_ptr up to torch 2.12, and by themselves since.
-template <class Node, class... Arguments>
-auto make_node(Arguments&&... arguments) {
-  if constexpr (std::is_base_of_v<c10::intrusive_ptr_target, Node>) {
-    return c10::make_intrusive<Node>(std::forward<Arguments>(arguments)...);
-  } else {
-    return std::shared_ptr<Node>(new Node(std::forward<Arguments>(arguments)...),
-                                 [](auto* node) { deleteNode(node); });
-  }
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const LayerAffine& affine,

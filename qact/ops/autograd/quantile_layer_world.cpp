@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/library.h>
 
+#include "qact/ops/autograd/node.h"
 #include "qact/ops/autograd/tangents.h"
 #include "qact/ops/quantile_layer_world_impl.h"
 
@@ -51,6 +52,7 @@ class WorldLayer : public torch::autograd::Function<WorldLayer> {
     for (size_t i = 0; i < given.size(); ++i) {
       if (given[i]) out[i + 1] = affine.select(0, static_cast<int64_t>(i));
     }
+    refuse_twice("quantile_layer_world", out);
     return out;
   }
 };
