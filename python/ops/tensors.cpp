@@ -142,9 +142,8 @@ void check_positive(const char* op, const char* name, double value) {
 void check_values(const char* op, const Tensor& x) {
   QACT_EXPECT(floating(x) && x.dim() >= 2, "[", op,
               "] expected a floating tensor of 2 or more dimensions, got ", describe(x));
-  constexpr int64_t kMost = int64_t{1} << 30;
-  QACT_EXPECT(x.size(1) > 0 && values_per_channel(x) <= kMost, "[", op,
-              "] expected a channel and at most 2^30 values per channel, got ", describe(x));
+  QACT_EXPECT(x.size(1) > 0 && values_per_channel(x) <= core::kMostValues, "[", op,
+              "] expected a channel and fewer than 2^30 values per channel, got ", describe(x));
 }
 
 void check_statistics(const char* op, const Tensor& x) {

@@ -51,7 +51,7 @@ core::Quantile check_quantile(const char* op, int64_t levels, double bound, doub
                               double bandwidth, int64_t algorithm,
                               int64_t most_levels = kMostLevels);
 void check_positive(const char* op, const char* name, double value);
-// x is a floating tensor of 2 or more dimensions with at most 2^30 values per channel.
+// x is a floating tensor of 2 or more dimensions with fewer than 2^30 values per channel.
 void check_values(const char* op, const Tensor& x);
 // The same with more than one value per channel, which have a variance.
 void check_statistics(const char* op, const Tensor& x);

@@ -23,6 +23,9 @@ enum class Algorithm { automatic, exact, binned };
 
 inline constexpr int64_t kExactLimit = 256;
 
+// Per channel. Twice a rank, with both bounds below it, is the most that 32 bits must hold.
+inline constexpr int64_t kMostValues = (int64_t{1} << 30) - 1;
+
 struct Quantile {
   int levels = 100;             // n_tau
   double bound = 100.0;         // c

@@ -55,7 +55,7 @@ class WorldForward {
   // Fills the round with this rank's own numbers,
   virtual void count() = 0;
   // and goes on from the reduced ones. Throws std::invalid_argument where there are fewer than two
-  // values per channel on all ranks, or more than 2^30: on every rank alike.
+  // values per channel on all ranks, or 2^30 and more: on every rank alike.
   virtual void next() = 0;
   // Of each channel on all ranks, once the first round is reduced.
   virtual int64_t values() const = 0;

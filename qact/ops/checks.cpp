@@ -54,9 +54,8 @@ void check_values(const char* op, const at::Tensor& x) {
               "] expected a floating tensor of 2 or more dimensions, got ", describe(x));
   if (has_symbols(x)) return;
   TORCH_CHECK(x.numel() > 0, "[", op, "] expected at least one value, got ", describe(x));
-  constexpr int64_t kMost = int64_t{1} << 30;
-  TORCH_CHECK(x.numel() / x.size(1) <= kMost, "[", op,
-              "] expected at most 2^30 values per channel, got ", describe(x));
+  TORCH_CHECK(x.numel() / x.size(1) <= core::kMostValues, "[", op,
+              "] expected fewer than 2^30 values per channel, got ", describe(x));
 }
 
 void check_statistics(const char* op, const at::Tensor& x) {

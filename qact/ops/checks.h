@@ -34,7 +34,7 @@ struct Named {
 // Whether sizes are symbols, as they are when shapes are traced.
 bool has_symbols(const at::Tensor& x);
 
-// x is a floating tensor of 2 or more dimensions, with at least one value and at most 2^30 per
+// x is a floating tensor of 2 or more dimensions, with at least one value and fewer than 2^30 per
 // channel; sizes that are only symbols are left to the run.
 void check_values(const char* op, const at::Tensor& x);
 // The same with more than one value per channel, which have a variance.

@@ -40,6 +40,8 @@ TEST(Errors, QuantileActivation) {
        op + "at least one value, got float32 of shape (0,3)"},
       {[] { quantile_activation(torch::zeros({2, 0, 4})); },
        op + "at least one value, got float32 of shape (2,0,4)"},
+      {[=] { quantile_activation(torch::zeros({1, 1}).expand({1 << 30, 1})); },
+       op + "fewer than 2^30 values per channel, got float32 of shape (1073741824,1)"},
       {[=] { quantile_activation(x, {.quantile = {.levels = 1}}); },
        op + "levels in 2..65535, got 1"},
       {[=] { quantile_activation(x, {.quantile = {.levels = 65536}}); },

@@ -191,7 +191,7 @@ def test_wrong_use_is_an_error_on_every_rank(found):
         assert rank["refusals"] == [
             "[SyncQuantileActivation] expected context_mode tracked or batch with several "
             "processes, got prior",
-            "[quantile_layer_world] expected 2 to 2^30 values per channel over all ranks, got 1"]
+            "[quantile_layer_world] expected 2 to 2^30 - 1 values per channel over all ranks, got 1"]
 
 
 def test_conversion_keeps_parameters_and_other_scopes():

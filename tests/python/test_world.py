@@ -123,5 +123,5 @@ def test_one_process_in_double_is_the_layer_of_the_batch():
 def test_wrong_use_is_an_error_on_every_rank(ranks_found):
     for _, messages in ranks_found:
         assert messages == [
-            "[quantile_layer_world] expected 2 to 2^30 values per channel over all ranks, got 1",
+            "[quantile_layer_world] expected 2 to 2^30 - 1 values per channel over all ranks, got 1",
             "[quantile_layer_world] expected the name of a registered process group, got 'nobody'"]

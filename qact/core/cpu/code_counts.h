@@ -44,7 +44,7 @@ class CodeCounts {
   void add_up(const TableKernels& tables, double n, CodeTable& table) const;
 
   double farthest_ = 0;
-  int32_t n_[kCodes];  // a channel has at most 2^30 values
+  int32_t n_[kCodes];  // a channel has fewer than 2^30 values
   double xhat_[kCodes];
   uint8_t level_[kCodes];
 };

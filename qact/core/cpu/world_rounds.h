@@ -124,9 +124,9 @@ class WorldRounds : public WorldForward {
       images_ += images;
     }
     const int64_t n = images_ * call_.shape.spatial;
-    if (n < 2 || n > (int64_t{1} << 30)) {
+    if (n < 2 || n > kMostValues) {
       throw std::invalid_argument(
-          "[quantile_layer_world] expected 2 to 2^30 values per channel over all ranks, got " +
+          "[quantile_layer_world] expected 2 to 2^30 - 1 values per channel over all ranks, got " +
           std::to_string(n));
     }
     for (Channel& channel : channels_) channel.summary.n = n;
