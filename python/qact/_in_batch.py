@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 import torch
 import torch.nn.functional as F
@@ -24,23 +24,31 @@ def in_batch(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool)
     if (layer.norm_in or layer.norm_out) and x.numel() <= x.shape[1]:
         raise ValueError(f"[{type(layer).__name__}] expected more than one value per channel to "
                          f"take statistics from, got {describe(x)}")
-    z = _batch_norm(layer, x, "in", track) if layer.norm_in else x
+    moves: list[tuple[Tensor, Tensor]] = []  # running vectors, and what they become
+    z = _batch_norm(layer, x, "in", moves if track else None) if layer.norm_in else x
     u = quantile_activation(z, layer.levels, layer.bound, layer.positive_share, layer.bandwidth,
                             layer.algorithm, quantised)
-    y = _batch_norm(layer, u, "out", track) if layer.norm_out else u
-    if track:
+    y = _batch_norm(layer, u, "out", moves if track else None) if layer.norm_out else u
+    if track:  # at the end: a call that raises leaves the state as it was
         context, batches = given(layer.context), given(layer.num_batches_tracked)
-        context.copy_(ops.context_blend(context, context_build(z), batches, None, layer.momentum,
-                                        x.shape[0], x.numel() // x.shape[1]))
-        batches.add_(1)
+        moves.append((context, ops.context_blend(
+            context, context_build(z), batches, None, layer.momentum, x.shape[0],
+            x.numel() // x.shape[1])))
+        with torch.no_grad():
+            for running, moved in moves:
+                running.copy_(moved)
+            batches.add_(1)
     return y
 
 
-def _batch_norm(layer: QuantileActivation, x: Tensor, end: str, track: bool) -> Tensor:
+def _batch_norm(layer: QuantileActivation, x: Tensor, end: str,
+                moves: Optional[list[tuple[Tensor, Tensor]]]) -> Tensor:
     weight, bias = getattr(layer, "weight_" + end), getattr(layer, "bias_" + end)
-    if not track:
+    if moves is None:
         return F.batch_norm(x, None, None, weight, bias, True, 0.0, layer.eps)
-    mean, var = getattr(layer, "running_mean_" + end), getattr(layer, "running_var_" + end)
+    running = [getattr(layer, f"running_{name}_{end}") for name in ("mean", "var")]
+    mean, var = (vector.clone() for vector in running)
+    moves.extend(zip(running, (mean, var)))
     if layer.momentum is not None:
         return F.batch_norm(x, mean, var, weight, bias, True, layer.momentum, layer.eps)
     # A cumulative average: its share is a tensor's, which no compiler may read.

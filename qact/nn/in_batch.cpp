@@ -2,6 +2,7 @@
 #include <torch/types.h>
 
 #include <optional>
+#include <utility>
 
 #include "qact/core/context.h"
 #include "qact/nn/channel_statistics.h"
@@ -24,41 +25,45 @@ double QuantileActivationImpl::momentum_of_next() const {
   return 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>() + 1);
 }
 
-double QuantileActivationImpl::next_momentum() {
-  const double momentum = momentum_of_next();
-  num_batches_tracked += 1;
-  return momentum;
-}
-
-void QuantileActivationImpl::update_context(const torch::Tensor& batch, double momentum,
-                                            double values) {
-  values = effective_count(values);
-  context.copy_(ops::context_blend(context, (1 - momentum) * values, batch, momentum * values));
-}
-
 torch::Tensor QuantileActivationImpl::in_batch(const torch::Tensor& x, const Call& call) {
   if (fused()) return in_batch_fused(x, call);
   TORCH_CHECK(values_per_channel(x) > 1 || !(options.norm_in() || options.norm_out()),
               "[QuantileActivation] expected more than one value per channel to take statistics "
               "from, got ",
               ops::describe(x));
-  const double momentum = call.track ? next_momentum() : 0;
+  const double momentum = call.track ? momentum_of_next() : 0;
+  Moves moves;
   const auto norm = [&](const torch::Tensor& v, const torch::Tensor& weight,
                         const torch::Tensor& bias, const torch::Tensor& mean,
                         const torch::Tensor& var) {
-    return torch::batch_norm(v, maybe(weight), maybe(bias), call.track ? maybe(mean) : std::nullopt,
-                             call.track ? maybe(var) : std::nullopt, /*training=*/true, momentum,
-                             options.eps(), /*cudnn_enabled=*/true);
+    std::optional<torch::Tensor> next_mean, next_var;
+    if (call.track) {
+      next_mean = mean.clone(), next_var = var.clone();
+      moves.emplace_back(mean, *next_mean);
+      moves.emplace_back(var, *next_var);
+    }
+    return torch::batch_norm(v, maybe(weight), maybe(bias), next_mean, next_var, /*training=*/true,
+                             momentum, options.eps(), /*cudnn_enabled=*/true);
   };
   const torch::Tensor z =
       options.norm_in() ? norm(x, weight_in, bias_in, running_mean_in, running_var_in) : x;
   const torch::Tensor u =
       ops::quantile_activation(z, {.quantile = quantile(), .quantised = call.quantised});
+  const torch::Tensor y =
+      options.norm_out() ? norm(u, weight_out, bias_out, running_mean_out, running_var_out) : u;
   if (call.track) {
     torch::NoGradGuard no_grad;
-    update_context(ops::context_build(z), momentum, values_per_channel(x));
+    const double values = effective_count(values_per_channel(x));
+    moves.emplace_back(context, ops::context_blend(context, (1 - momentum) * values,
+                                                   ops::context_build(z), momentum * values));
+    move(moves);
   }
-  return options.norm_out() ? norm(u, weight_out, bias_out, running_mean_out, running_var_out) : u;
+  return y;
+}
+
+void QuantileActivationImpl::move(const Moves& moves) {
+  for (const auto& [running, moved] : moves) running.copy_(moved);
+  num_batches_tracked += 1;
 }
 
 torch::Tensor QuantileActivationImpl::in_batch_fused(const torch::Tensor& x, const Call& call) {

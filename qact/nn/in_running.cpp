@@ -58,11 +58,10 @@ torch::Tensor QuantileActivationImpl::in_running(const torch::Tensor& x, const C
   };
   if (image_channels == 0) return others(x);
   if (options.context_mode() == ContextMode::tracked && x.is_cpu() && !wants_gradient(x)) {
-    const Rows own = rows();
     return ops::tracked_halves(
         x, {maybe(weight_in), maybe(bias_in), maybe(weight_out), maybe(bias_out)},
         {.quantile = quantile(), .eps = options.eps(), .scope = {.image_channels = image_channels}},
-        given_quantiles(own), call.quantised);
+        given_quantiles(rows()), call.quantised);
   }
   return torch::cat({in_images(x.narrow(1, 0, image_channels)),
                      others(x.narrow(1, image_channels, channels - image_channels))},
@@ -125,12 +124,12 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Row
   const double share =
       stream ? options.momentum().value_or(kStreamMomentum) : size.images / all_images;
   const double values = effective_count(size.values * (stream ? 1 : all_images / size.images));
+  Moves moves;
   const auto blend = [&](const torch::Tensor& running, const torch::Tensor& batch) {
     const torch::Tensor blended = torch::lerp(running, batch.to(running.scalar_type()), share);
-    if (track) running.copy_(blended.detach());
+    moves.emplace_back(running, blended.detach());
     return blended;
   };
-  if (track) num_batches_tracked += 1;
   std::optional<torch::Tensor> scale, shift;
   if (options.norm_in()) {
     const auto [var, mean] = channel_statistics(x, size, group);
@@ -146,7 +145,7 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Row
     if (!group.empty()) ops::all_reduce_sum(ops::process_group("QuantileActivation", group), batch);
     const torch::Tensor blended =
         ops::context_blend(rows.context, (1 - share) * values, batch, share * values);
-    if (track) rows.context.copy_(blended);
+    moves.emplace_back(rows.context, blended);
     quantiles = ops::context_quantiles(blended, options.levels(), options.bound(),
                                        options.positive_share());
   }
@@ -154,10 +153,14 @@ torch::Tensor QuantileActivationImpl::in_blend(const torch::Tensor& x, const Row
   const torch::Tensor u = x.size(0) > 0 ? ops::quantile_apply(x, quantiles, scale, shift, {}, {},
                                                               options.bandwidth(), call.quantised)
                                         : Scaled::of(x, *scale, *shift);
-  if (!options.norm_out()) return u;
-  const auto [var, mean] = channel_statistics(u, size, group);
-  return Scaled(blend(rows.mean_out, mean), blend(rows.var_out, var), rows.weight_out,
-                rows.bias_out, options.eps())(u);
+  torch::Tensor y = u;
+  if (options.norm_out()) {
+    const auto [var, mean] = channel_statistics(u, size, group);
+    y = Scaled(blend(rows.mean_out, mean), blend(rows.var_out, var), rows.weight_out, rows.bias_out,
+               options.eps())(u);
+  }
+  if (track) move(moves);
+  return y;
 }
 
 }  // namespace qact::nn

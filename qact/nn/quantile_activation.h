@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "qact/core/quantile.h"
 #include "qact/nn/context_mode.h"
@@ -103,6 +105,9 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
     torch::Tensor mean_in, var_in, mean_out, var_out, context;
   };
 
+  // Running vectors and contexts, each with what it becomes.
+  using Moves = std::vector<std::pair<torch::Tensor, torch::Tensor>>;
+
   ops::QuantileOptions quantile() const;
   core::Scope scope() const;
   Rows rows() const;
@@ -119,8 +124,8 @@ class QuantileActivationImpl : public torch::nn::Cloneable<QuantileActivationImp
   bool wants_gradient(const torch::Tensor& x) const;
   torch::Tensor in_blend(const torch::Tensor& x, const Rows& rows, const Call& call);
   double momentum_of_next() const;
-  double next_momentum();
-  void update_context(const torch::Tensor& batch, double momentum, double values);
+  // At the end of a call: one that raises leaves the state as it was.
+  void move(const Moves& moves);
 
   std::shared_ptr<RunningQuantiles> running_quantiles_;
 };

@@ -493,6 +493,43 @@ TEST(QuantileActivation, TrackedSeesEveryChangeOfTheContext) {
   tracked().sum().backward();  // what was computed there serves gradients, too
 }
 
+// A tangent is refused in the middle of a pass, when statistics are known.
+TEST(QuantileActivation, ACallThatRaisesLeavesTheStateAsItWas) {
+  const torch::NoGradGuard no_grad;
+  using Options = QuantileActivationOptions;
+  for (const bool training : {true, false}) {
+    for (const Options& options : {Options(4), Options(4).norm_out(false),
+                                   Options(4).norm_in(false), Options(4).image_share(0.5)}) {
+      QuantileActivation layer(Options(options).context_mode(ContextMode::stream));
+      layer(torch::randn({20, 4, 3, 3}) + 2);
+      layer->train(training);
+      const torch::Tensor x = torch::randn({20, 4, 3, 3});
+      const uint64_t level = torch::autograd::forward_ad::enter_dual_level();
+      x._set_fw_grad(torch::ones_like(x), level, /*is_inplace_op=*/false);
+      QuantileActivation before(options);
+      for (const auto& buffer : layer->named_buffers()) {
+        before->named_buffers()[buffer.key()].copy_(buffer.value());
+      }
+      EXPECT_NE(message_of([&] { layer(x); }), "");
+      torch::autograd::forward_ad::exit_dual_level(level);
+      expect_same_state(*layer, *before);
+    }
+  }
+}
+
+TEST(QuantileActivation, TrackedRefusesTangents) {
+  const torch::NoGradGuard no_grad;
+  for (const double share : {0.0, 0.5, 1.0}) {
+    QuantileActivation layer(QuantileActivationOptions(4).image_share(share));
+    layer->eval();
+    const torch::Tensor x = torch::randn({2, 4, 3, 3});
+    const uint64_t level = torch::autograd::forward_ad::enter_dual_level();
+    x._set_fw_grad(torch::ones_like(x), level, /*is_inplace_op=*/false);
+    EXPECT_NE(message_of([&] { layer(x); }).find("without tangents"), std::string::npos) << share;
+    torch::autograd::forward_ad::exit_dual_level(level);
+  }
+}
+
 TEST(QuantileActivation, RefusesWhatItCannotUse) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const std::string name = "[QuantileActivation] expected ";

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "qact/ops/autograd/tangents.h"
 #include "qact/ops/operands.h"
 #include "qact/ops/quantile_apply_impl.h"
 #include "qact/ops/quantile_layer_impl.h"
@@ -11,6 +12,8 @@ namespace qact::ops {
 at::Tensor tracked_halves(const at::Tensor& x, const LayerAffine& affine,
                           const LayerOptions& options, const GivenQuantiles& given,
                           bool quantised) {
+  const auto& [weight_in, bias_in, weight_out, bias_out] = affine;
+  refuse_tangents("tracked_halves", x, weight_in, bias_in, weight_out, bias_out);
   const int64_t first = options.scope.image_channels;
   core::LayerForward images;
   images.quantile = check_layer(x, affine, options);
