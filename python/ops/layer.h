@@ -54,7 +54,7 @@ struct Wanted {
   bool x;
 };
 
-// What the CPU's backward pass is handed beside the statistics: one tensor of bytes, of which
+// What the backward pass is handed beside the statistics: one tensor of bytes, of which
 // nobody else knows more than its length. It has the tables of all contexts that are kept, then
 // their codes (core/contexts.h). The fake kernels have the length by the same rule, in Python.
 // Where it is longer than a byte a value, all contexts are kept, and x is not needed.

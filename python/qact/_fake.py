@@ -94,6 +94,9 @@ def _(x, weight_in, bias_in, weight_out, bias_out, eps, levels, bound, positive_
       algorithm, image_channels, context_images, keep, track):
     _check_x("quantile_layer", x, weight_in=weight_in, bias_in=bias_in, weight_out=weight_out,
              bias_out=bias_out)
+    if all(isinstance(size, int) for size in x.shape) and x.numel() <= x.shape[1]:
+        raise RuntimeError("[quantile_layer] expected more than one value per channel to take "
+                           f"statistics from, got {_describe(x)}")
     rows = x.shape[1] - image_channels
     kept: Union[int, torch.SymInt] = 0
     if keep and _any_batch(x):

@@ -180,6 +180,12 @@ def layer_forward(x, weight_in, bias_in, weight_out, bias_out, eps, levels, boun
     if x.numel() <= x.shape[1]:
         raise RuntimeError("[quantile_layer] expected more than one value per channel to take "
                            f"statistics from, got shape {tuple(x.shape)}")
+    smallest = min(part.numel() // part.shape[1] for part in (
+        x[images, channels] for channels, images in _contexts(x, image_channels, context_images)))
+    if smallest <= 1:
+        raise RuntimeError("[quantile_layer] expected more than one value per context to take "
+                           "statistics from, got contexts of one image with one value, in shape "
+                           f"{tuple(x.shape)}")
     vectors = (weight_in, bias_in, weight_out, bias_out)
     check_devices("quantile_layer", x.device, "x", weight_in=weight_in, bias_in=bias_in,
                   weight_out=weight_out, bias_out=bias_out)

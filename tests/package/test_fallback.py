@@ -22,6 +22,15 @@ def awkward(shape):
     return x
 
 
+@pytest.mark.parametrize("shape,scope", [((8, 4), (4, 0)), ((8, 4), (1, 0)), ((8, 4), (0, 1)),
+                                         ((9, 4, 1), (0, 4))])
+def test_contexts_of_one_value_are_refused(shape, scope):
+    x = torch.randn(shape)
+    for forward in (ops.layer_forward, _fallback.layer_forward):
+        with pytest.raises(RuntimeError, match="expected more than one value per context"):
+            forward(x, None, None, None, None, *EXACT, *scope, True, True)
+
+
 @pytest.mark.parametrize("shape", [(40, 4), (6, 4, 3, 5)])
 @pytest.mark.parametrize("scope", [(0, 0), (2, 0), (0, 4), (1, 5), (4, 0)])
 def test_layer(shape, scope):
