@@ -1,6 +1,7 @@
 """What is set in all layers of a model at once."""
 
 import contextlib
+import itertools
 from typing import Any, Iterable, Iterator, Optional
 
 import torch
@@ -64,7 +65,7 @@ def update_contexts(loader: Iterable[Any], model: nn.Module,
     BatchNorm, which knows nothing of these layers; it does both.
 
     A batch is a tensor, or a list or tuple whose first item is the input. Needed after averaging
-    models (EMA, SWA), whose int64 contexts are truncated.
+    models (EMA, SWA), whose int64 contexts are truncated. Where it raises, all is as it was.
     """
     norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     found: list[nn.Module] = [*layers(model), *norms]
@@ -73,20 +74,26 @@ def update_contexts(loader: Iterable[Any], model: nn.Module,
                          "BatchNorm, got none")
     was_training = {m: m.training for m in model.modules()}
     momenta = {m: m.momentum for m in found}
-    batches = 0
+    before = [(buffer, buffer.clone()) for layer in found for buffer in layer.buffers()]
+    batches = iter(loader)
+    # There is one before what was is forgotten.
+    first = next(batches, None)
+    if first is None:
+        raise ValueError("[update_contexts] expected a loader with a batch, got none")
     try:
         model.train()
         for layer in found:
             layer.reset_running_stats()  # type: ignore[operator]
             layer.momentum = None  # type: ignore[assignment]
-        for batch in loader:
+        for batch in itertools.chain([first], batches):
             x = batch[0] if isinstance(batch, (list, tuple)) else batch
             model(x if device is None else x.to(device))
-            batches += 1
+    except BaseException:
+        for buffer, value in before:
+            buffer.copy_(value)
+        raise
     finally:
         for layer, momentum in momenta.items():
             layer.momentum = momentum  # type: ignore[assignment]
         for module, training in was_training.items():
             module.training = training
-    if batches == 0:
-        raise ValueError("[update_contexts] expected a loader with a batch, got none")

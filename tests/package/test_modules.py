@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 import torch
+import torch.autograd.forward_ad as forward_ad
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -94,9 +95,10 @@ def test_empty_batches_in_eval(mode, options):
         assert torch.equal(value, before[name])
 
 
-def test_empty_batches_in_training_are_refused():
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_empty_batches_in_training_are_refused(device):
     with pytest.raises(RuntimeError, match="expected more than one value per channel"):
-        qact.QuantileActivation(6)(torch.randn(0, 6, 4, 4))
+        qact.QuantileActivation(6, device=device)(torch.randn(0, 6, 4, 4, device=device))
 
 
 def test_tracked_single_samples_do_not_see_each_other():
@@ -162,6 +164,18 @@ def test_a_stream_that_raises_has_not_moved(options, shape):
         for enabled in (False, True):
             with torch.set_grad_enabled(enabled), pytest.raises(RuntimeError, match="expected"):
                 layer(x)
+    for name, value in layer.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize("options", [{}, {"norm_out": False}, {"norm_in": False},
+                                     {"norm_out": False, "momentum": None}])
+def test_a_batch_that_raises_is_not_remembered(options):
+    layer = trained(**options)
+    before = copy.deepcopy(layer.state_dict())
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="tangents"):
+        x = torch.randn(30, 6, 4, 4)
+        layer(forward_ad.make_dual(x, torch.ones_like(x)))
     for name, value in layer.state_dict().items():
         assert torch.equal(value, before[name]), name
 
@@ -331,8 +345,14 @@ def test_update_contexts():
     assert int(model[1].num_batches_tracked) == 3
     seen = model[0](torch.cat([x for x, _ in batches])).mean((0, 2, 3))
     torch.testing.assert_close(model[1].running_mean_in, seen)
+    before = copy.deepcopy(model.state_dict())
     with pytest.raises(ValueError, match="expected a loader with a batch"):
-        qact.update_contexts([], model)
+        qact.update_contexts(iter([]), model)
+    with pytest.raises(RuntimeError):
+        qact.update_contexts([*batches, torch.randn(16, 5, 8, 8)], model)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert not model.training and model[1].momentum == 0.1
     with pytest.raises(ValueError, match="expected a model with"):
         qact.update_contexts(batches, nn.ReLU())
 
