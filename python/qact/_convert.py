@@ -6,8 +6,9 @@ import torch
 from torch import fx, nn
 
 from ._activations import BATCH_NORM
+from ._replaceable import check_hooks
 from ._sites import Site, fail, find_sites, input_of
-from ._trace import check_hooks, trace
+from ._trace import trace
 from .modules import (QuantileActivation, QuantileActivation1d, QuantileActivation2d,
                       QuantileActivation3d)
 
@@ -39,7 +40,8 @@ def convert(model: nn.Module, example_inputs: Any,
     The model is traced by torch.fx, so that a module that is called several times (a ResNet block
     has one ReLU for both of its activations) becomes a layer per call. A BatchNorm that feeds one
     such call alone is absorbed: the layer's inner norm takes its parameters, statistics, type and
-    name, so that a checkpoint of the model before still loads. The layer's running context begins as
+    name, so that a checkpoint of the model before still loads. (With ``norm_in=False`` it stays where
+    it is.) The layer's running context begins as
     that of a standard normal, whatever a checkpoint says of batches: train, or call
     :func:`qact.update_contexts`, before the mode ``tracked``.
 
@@ -129,7 +131,10 @@ def _absorb(layer: QuantileActivation, norm: nn.modules.batchnorm._BatchNorm) ->
 def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
              options: dict[str, Any]) -> None:
     norm: Optional[BATCH_NORM] = None
-    if site.norm is not None:
+    absorbs = site.norm is not None and options.get("norm_in", True)
+    if site.norm is site.node and not absorbs:
+        fail(site.node, "it is a norm, too, which a layer without norm_in would drop")
+    if site.norm is not None and absorbs:
         module = modules[str(site.norm.target)]
         assert isinstance(module, BATCH_NORM)
         norm = module
@@ -138,11 +143,11 @@ def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
                  "track_running_stats": norm.track_running_stats}
         options = {**inner, **options}
         name, source = str(site.norm.target), input_of(site.norm)
-        check_hooks(norm, name)
+        check_hooks("convert", norm, name)
     else:
         name, source = _name(traced, site), input_of(site.node)
     if site.node.op == "call_module":
-        check_hooks(modules[str(site.node.target)], site.name)
+        check_hooks("convert", modules[str(site.node.target)], site.name)
     dtype = source.meta["tensor_meta"].dtype
     like = {"device": source.meta["device"], "dtype": dtype if dtype.is_floating_point else None}
     own = None if norm is None else next((v for v in (norm.weight, norm.running_mean)
@@ -152,12 +157,12 @@ def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
     layer = _CLASSES.get(len(site.shape), QuantileActivation)(site.channels, **{**like, **options})
     if norm is not None:
         _absorb(layer, norm)
-    layer.train(traced.training if norm is None else norm.training)
+    layer.train(site.node.meta["training"] if norm is None else norm.training)
     traced.add_submodule(name, layer)
     with traced.graph.inserting_after(site.node):
         call = traced.graph.call_module(name, (source,))
     call.meta.update(site.node.meta)  # its shape and device are what a next layer asks for
     site.node.replace_all_uses_with(call)
     traced.graph.erase_node(site.node)
-    if site.norm is not None and site.norm is not site.node:
+    if site.norm is not None and absorbs and site.norm is not site.node:
         traced.graph.erase_node(site.norm)

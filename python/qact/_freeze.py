@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from . import _autograd
 from ._fallback_contexts import double_type
 from ._norms import given
+from ._replaceable import check_hooks, has_forward_of_this_package
 from .functional import context_quantiles
 from .modules import QuantileActivation
 
@@ -100,8 +101,8 @@ class FrozenQuantileActivation(nn.Module):
         return torch.float32 if self.scale is None else self.scale.dtype
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
-        """Quantiles stay float32 or float64 in .half(): half of their digits would merge levels.
-        They become float32 on a device that has no float64."""
+        """Quantiles stay float32 or float64 in .half(), where half of their digits would merge levels
+        (portable tables follow). They become float32 on a device that has no float64."""
         if self.thresholds is not None and self.thresholds.dtype == torch.float64:
             self.thresholds = self.thresholds.to(
                 double_type(fn(self.thresholds.new_empty(0, dtype=torch.float32)).device))
@@ -175,6 +176,13 @@ class FrozenQuantileActivation(nn.Module):
         return y
 
 
+def _check(layer: QuantileActivation, name: str) -> None:
+    check_hooks("freeze", layer, name)
+    if not has_forward_of_this_package(layer):
+        raise ValueError("[freeze] expected layers with the forward of QuantileActivation, got a "
+                         f"{type(layer).__name__} '{name}'")
+
+
 def freeze(model: nn.Module, portable: bool = False) -> nn.Module:
     """A copy of the model, in eval(), with every QuantileActivation in its running context as a
     constant: fast, and exportable.
@@ -191,6 +199,7 @@ def freeze(model: nn.Module, portable: bool = False) -> nn.Module:
     True
     """
     if isinstance(model, QuantileActivation):
+        _check(model, "")
         return FrozenQuantileActivation(model, portable).eval()
     frozen = copy.deepcopy(model).eval()
     found = [(name, m) for name, m in frozen.named_modules(remove_duplicate=False)
@@ -199,6 +208,7 @@ def freeze(model: nn.Module, portable: bool = False) -> nn.Module:
         raise ValueError("[freeze] expected a model with a QuantileActivation, got none")
     made: dict[nn.Module, nn.Module] = {}  # a layer may have several names
     for name, layer in found:
+        _check(layer, name)
         if layer not in made:
             made[layer] = FrozenQuantileActivation(layer, portable).eval()
         frozen.set_submodule(name, made[layer])

@@ -121,11 +121,14 @@ def _find_stages(sites: list[Site]) -> None:
 
 
 def _find_trunk(nodes: list[fx.Node], sites: list[Site]) -> None:
-    """A call is on the trunk if no edge between tensors passes it by."""
+    """A call is on the trunk if no edge between tensors, or lists of them, passes it by."""
+    def has_tensors(node: fx.Node) -> bool:
+        return len(node.meta.get("storages", ())) > 0
+
     order = {node: i for i, node in enumerate(nodes)}
-    last_use = {node: max((order[user] for user in node.users if shape_of(user) is not None),
+    last_use = {node: max((order[user] for user in node.users if has_tensors(user)),
                           default=order[node])
-                for node in nodes if node.op != "get_attr" and shape_of(node) is not None}
+                for node in nodes if node.op != "get_attr" and has_tensors(node)}
     for site in sites:
         place = order[site.node]
         start = order[site.norm] if site.norm is not None else place

@@ -11,11 +11,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from ._activations import BATCH_NORM, activates
 from ._freeze import FrozenQuantileActivation
 from ._options import describe
+from ._replaceable import check_hooks
 from .classifier import QuantileClassifier
 from .modules import QuantileActivation
 
 _WHOLE = (BATCH_NORM, QuantileActivation, QuantileClassifier, FrozenQuantileActivation)
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class _Tracer(fx.Tracer):
@@ -141,17 +141,12 @@ def _described(value: Any) -> str:
     return describe(value) if isinstance(value, Tensor) else type(value).__name__
 
 
-def check_hooks(module: nn.Module, name: str) -> None:
-    if any(getattr(module, hooks, None) for hooks in _HOOKS):
-        raise ValueError(f"[convert] expected no hooks on modules that the graph takes the place of, "
-                         f"got some on {type(module).__name__} '{name}': register them afterwards")
-
-
 def trace(model: nn.Module, example_inputs: Any) -> fx.GraphModule:
     found = _trace_both(model)
     for name, module in found.looked_into.items():
-        check_hooks(module, name)
+        check_hooks("convert", module, name)
     before = dict(model.named_modules())
+    mode = {name: m.training for name, m in model.named_modules(remove_duplicate=False)}
     traced = fx.GraphModule(found.model, found.graph, type(model).__name__)
     inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     try:
@@ -169,4 +164,8 @@ def trace(model: nn.Module, example_inputs: Any) -> fx.GraphModule:
         after._non_persistent_buffers_set |= {
             buffer for buffer in after._buffers
             if buffer not in of._buffers or buffer in of._non_persistent_buffers_set}
+    owner = {node.name: name for node, name in found.owner.items()}
+    for node in traced.graph.nodes:  # of the module that is called, or that calls a function
+        node.meta["training"] = mode[str(node.target) if node.op == "call_module"
+                                     else owner[node.name]]
     return traced

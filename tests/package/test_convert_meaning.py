@@ -250,11 +250,51 @@ def hook(*_):
 def test_hooks_are_not_dropped(name):
     model, x = ResNet(), torch.randn(4, 1, 12, 12)
     model.get_submodule(name).register_forward_hook(hook)
-    with pytest.raises(ValueError, match="expected no hooks on modules that the graph takes"):
+    with pytest.raises(ValueError, match="expected no hooks on modules that something else takes"):
         qact.convert(model, x, sites="all")
     kept = ResNet()
     kept.conv1.register_forward_hook(hook)
     assert qact.convert(kept, x, sites="all").conv1._forward_hooks
+
+
+@pytest.mark.parametrize("norms", [{"norm_in": False}, {"norm_in": False, "norm_out": False}])
+@pytest.mark.parametrize("of_site", [False, True])
+def test_a_norm_that_is_not_absorbed_stays(norms, of_site):
+    model, x = nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU()), torch.randn(8, 3, 9, 9)
+    model[1].weight.data.uniform_(0.5, 2)
+    converted = (qact.convert(model, x, sites=lambda site: norms) if of_site
+                 else qact.convert(model, x, sites="all", **norms))
+    assert isinstance(converted.get_submodule("1"), nn.BatchNorm2d)
+    layer = qact.QuantileActivation(6, **norms)
+    torch.testing.assert_close(converted(x), layer(model[1](model[0](x))))
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("function", [False, True])
+def test_a_part_that_does_not_train_goes_on_so(norm, function):
+    class Part(nn.Sequential):
+        def forward(self, x):
+            return F.relu(super().forward(x))
+
+    part = [nn.Conv2d(3, 6, 3), *([nn.BatchNorm2d(6)] if norm else [])]
+    model = nn.Sequential(Part(*part) if function else nn.Sequential(*part, nn.ReLU()),
+                          nn.Conv2d(6, 6, 3), nn.ReLU()).train()
+    model[0].eval()
+    converted = qact.convert(model, torch.randn(8, 3, 9, 9), sites="all")
+    assert [layer.training for layer in layers(converted).values()] == [False, True]
+
+
+@pytest.mark.parametrize("cut", [
+    lambda x: (x[:, :3], x[:, 3:]), lambda x: (x.chunk(2, 1)[0], x.chunk(2, 1)[1]),
+    lambda x: (torch.split(x, 3, 1)[0],)])
+def test_a_path_around_may_go_through_a_list(cut):
+    def forward(m, x):
+        x = m.conv(x)
+        inside = F.relu(m.bn(x))
+        return F.relu(torch.cat([inside, *cut(x)], 1))
+
+    converted = qact.convert(Model(forward), torch.randn(IMAGES), sites="reference")
+    assert len(layers(converted)) == 1, "the one behind the sum of paths"
 
 
 @pytest.mark.parametrize("head", [

@@ -120,3 +120,19 @@ def test_freeze_needs_a_layer():
         qact.freeze(nn.ReLU())
     with pytest.raises(ValueError, match="expected layers with running contexts"):
         qact.freeze(qact.QuantileActivation(3, track_running_stats=False))
+
+
+class Doubled(qact.QuantileActivation):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def test_what_a_frozen_layer_would_lose_is_refused():
+    with pytest.raises(ValueError, match="expected layers with the forward of QuantileActivation, got "
+                                         "a Doubled '0'"):
+        qact.freeze(nn.Sequential(Doubled(3)))
+    hooked = qact.QuantileActivation(3)
+    hooked.register_forward_hook(lambda module, inputs, output: 3 * output)
+    for model in (hooked, nn.Sequential(hooked)):
+        with pytest.raises(ValueError, match=r"\[freeze\] expected no hooks"):
+            qact.freeze(model)
