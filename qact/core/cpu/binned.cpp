@@ -13,7 +13,7 @@ template <class Real>
 bool BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableKernels& tables,
                                 const Quantile& quantile) {
   bins.finish(tables);
-  level_.resize(padded(bins.plan.bins));
+  level_.resize(padded_bins(bins.plan.bins));
   exceptions_.clear();
   rule_ = LevelRule(quantile, bins.negatives, bins.total() - bins.negatives);
   has_heavy_ = settle_light_bins(tables, quantile) && !QACT_MUTANT("heavy_bins_skipped");
@@ -43,8 +43,8 @@ bool BinnedChannel<Real>::settle_light_bins(const TableKernels& tables, const Qu
     const auto run = [&](int32_t from, int32_t to, int anchors) {
       if (from == to) return;
       rule.rank = anchors - (positive ? bins.negatives : 0);
-      heavy |= tables.bin_levels(bins.count.data() + from, to - from, rule,
-                                 bins.before.data() + from, level_.data() + from);
+      heavy |= tables.bin_levels(bins.count.data() + from, bins.before.data() + from, to - from,
+                                 rule, level_.data() + from);
     };
     run(begin, middle, 0);
     run(middle, end, !QACT_MUTANT("bins_past_bound"));
@@ -82,7 +82,7 @@ template <class Real>
 void BinnedChannel<Real>::find_codes(const TableKernels& tables, const CodeCells& cells,
                                      double weight, double bias, CodeCounts& counts) {
   const BinPlan<Real>& plan = bins.plan;
-  code_.assign(std::max<size_t>(padded(plan.bins + 1), kMostShuffled), 0);
+  code_.assign(std::max<size_t>(padded_bins(plan.bins), kMostShuffled), 0);
   if (plan.bins > 1) {
     const double stretch = std::abs(weight) / plan.z_width;
     const CellEdges edges{static_cast<float>(cells.first()), static_cast<float>(cells.width()),
@@ -93,44 +93,17 @@ void BinnedChannel<Real>::find_codes(const TableKernels& tables, const CodeCells
     tables.cell_ends(edges, plan.bins, end);
     for (int j = 0; j < edges.cells; ++j) ++code_[end[j]];
   }
-  start_.resize(plan.bins + 17);  // runs of bins may outnumber codes: see count_codes
-  moment_.resize(plan.bins + 33);
-  const int32_t runs = tables.bin_codes(bins.count.data(), level_.data(), plan.bins, code_.data(),
-                                        start_.data(), moment_.data());
   const double width = plan.z_width / weight, origin = (plan.centre(0) - bias) / weight;
-  count_codes(tables, runs, origin, width, counts);
+  start_.resize(padded_bins(plan.bins));
+  moment_.resize(padded_bins(plan.bins));
+  counts.set_bins(tables,
+                  {bins.count.data(), bins.before.data(), level_.data(), plan.bins, bins.total()},
+                  code_.data(), {start_.data(), moment_.data()}, origin, width);
   for (const Exception& value : exceptions_) {
     const double xhat = origin + value.bin * width;
     counts.add(code_[value.bin], level_[value.bin], -1, -xhat);
     if (!QACT_MUTANT("codes_of_exceptions")) counts.add(code(value), value.level, 1, xhat);
   }
-}
-
-template <class Real>
-void BinnedChannel<Real>::count_codes(const TableKernels& tables, int32_t runs, double origin,
-                                      double width, CodeCounts& counts) const {
-  constexpr int32_t kLongest = 1 << 18;  // times 16,384 bins: 2^32
-  CodeRuns of = {};
-  const int32_t* before = bins.before.data();
-  const bool very_long = bins.total() > kLongest;
-  for (int32_t r = 0; r < runs; ++r) {
-    const int32_t begin = start_[r], end = start_[r + 1], code = code_[begin];
-    const int32_t n = before[end] - before[begin];
-    // Levels of bins are rounded and those of ranks are not: empty bins behind a heavy one may have
-    // the level below, and part two runs of one code.
-    if (n == 0) continue;
-    // From the first bin of the code on, which 32 bits hold unless the channel is very long.
-    uint64_t moment = static_cast<uint32_t>(
-        moment_[end] - moment_[begin] - static_cast<uint32_t>(n) * static_cast<uint32_t>(begin));
-    if (very_long) {
-      moment = 0;
-      for (int32_t b = begin; b < end; ++b) moment += uint64_t{bins.count[b]} * (b - begin);
-    }
-    if (counts.empty(code)) of.first[code] = begin;
-    of.moment[code] += static_cast<int64_t>(moment) + int64_t{n} * (begin - of.first[code]);
-    counts.add(code, level_[begin], n);
-  }
-  counts.set_xhat(tables, of, origin, width);
 }
 
 template <class Real>

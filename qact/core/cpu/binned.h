@@ -36,8 +36,10 @@ class BinnedChannel {
   }
 
   // By bin; the exceptions ascend in position.
-  const int32_t* levels() const { return level_.data(); }
-  void set_level(int32_t bin, int32_t level) { level_[bin] = level; }
+  const uint16_t* levels() const { return level_.data(); }
+  void set_level(int32_t bin, int32_t level) {
+    settle_level(bin, level, bins.plan.bins, level_.data());
+  }
   const std::vector<Exception>& exceptions() const { return exceptions_; }
 
   // The density of the weighted context at the middle of every bin.
@@ -67,13 +69,12 @@ class BinnedChannel {
     return {kernels, tables, bins, rule_, quantile.bound};
   }
   bool settle_light_bins(const TableKernels& tables, const Quantile& quantile);
-  void count_codes(const TableKernels& tables, int32_t runs, double origin, double width,
-                   CodeCounts& counts) const;
   void estimate_density(const TableKernels& tables, const Quantile& quantile);
 
   LevelRule rule_{Quantile{}, 0, 0};
-  AlignedVector<int32_t> level_, start_;
+  AlignedVector<uint16_t> level_;
   AlignedVector<uint8_t> code_;
+  AlignedVector<int32_t> start_;
   AlignedVector<uint32_t> moment_;
   HeavyBins<Real> heavy_;
   bool has_heavy_ = false;

@@ -9,8 +9,7 @@ namespace qact::core::cpu {
 
 void CodeCounts::clear(double farthest) {
   farthest_ = farthest;
-  std::memset(n_, 0, sizeof(n_));
-  std::memset(level_, 0, sizeof(level_));
+  runs_ = {};
   std::fill_n(xhat_, kCodes, 0.0);
 }
 
@@ -25,7 +24,7 @@ void CodeCounts::fill(const TableKernels& tables, const double* density_sum, dou
                       CodeTable& table) const {
   set_inputs(tables, table);
   for (int c = 0; c < kCodes; ++c) {
-    table.density[c] = static_cast<float>(n_[c] > 0 ? density_sum[c] / n_[c] : 0);
+    table.density[c] = static_cast<float>(runs_.n[c] > 0 ? density_sum[c] / runs_.n[c] : 0);
   }
   add_up(tables, n, table);
 }
@@ -33,13 +32,13 @@ void CodeCounts::fill(const TableKernels& tables, const double* density_sum, dou
 void CodeCounts::set_inputs(const TableKernels& tables, CodeTable& table) const {
   constexpr double kUnits = 32767;
   table.input_unit = farthest_ / kUnits;
-  tables.code_inputs(n_, xhat_, table.input_unit, table.input);
+  tables.code_inputs(runs_.n, xhat_, table.input_unit, table.input);
 }
 
 void CodeCounts::add_up(const TableKernels& tables, double n, CodeTable& table) const {
-  std::memcpy(table.level, level_, sizeof(level_));
+  std::memcpy(table.level, runs_.level, sizeof(runs_.level));
   DensitySums sums;
-  tables.density_sums(n_, table, sums);
+  tables.density_sums(runs_.n, table, sums);
   table.f = sums.f / n;
   table.f_k = sums.f_k / n;
   table.f_xhat = table.input_unit * sums.f_input / n;

@@ -16,20 +16,22 @@ class CodeCounts {
 
   // `n` values of that code, whose xhat add up to `xhat`.
   void add(int32_t code, int32_t level, int64_t n, double xhat) {
-    n_[code] += static_cast<int32_t>(n);
+    runs_.n[code] += static_cast<int32_t>(n);
+    runs_.level[code] = static_cast<uint8_t>(level);
     xhat_[code] += xhat;
-    level_[code] = static_cast<uint8_t>(level);
+  }
+  // All values of a histogram, whose bins have their middles at origin + bin * width. `code` comes
+  // with the number of cells that begin at each bin, and becomes the bins' codes.
+  void set_bins(const TableKernels& tables, const BinCounts& bins, uint8_t* code,
+                const RunScratch& scratch, double origin, double width) {
+    tables.bin_codes(bins, code, scratch, runs_);
+    tables.code_xhat(runs_, origin, width, xhat_);
   }
 
-  bool empty(int32_t code) const { return n_[code] == 0; }
-  // The same without xhat, and then all xhat at once.
-  void add(int32_t code, int32_t level, int32_t n) { add(code, level, n, 0); }
-  void set_xhat(const TableKernels& tables, const CodeRuns& runs, double origin, double width) {
-    tables.code_xhat(runs, n_, origin, width, xhat_);
+  LevelSums level_sums(const TableKernels& tables) const {
+    return tables.level_sums(runs_.n, runs_.level);
   }
-
-  LevelSums level_sums(const TableKernels& tables) const { return tables.level_sums(n_, level_); }
-  const uint8_t* levels() const { return level_; }
+  const uint8_t* levels() const { return runs_.level; }
 
   // All but the statistics of `table`, with the density of z = weight * xhat + bias; n values in
   // all.
@@ -44,9 +46,8 @@ class CodeCounts {
   void add_up(const TableKernels& tables, double n, CodeTable& table) const;
 
   double farthest_ = 0;
-  int32_t n_[kCodes];  // a channel has fewer than 2^30 values
+  CodeRuns runs_;
   double xhat_[kCodes];
-  uint8_t level_[kCodes];
 };
 
 }  // namespace qact::core::cpu

@@ -29,38 +29,82 @@ void cell_ends(const CellEdges& shared_edges, int32_t bins, int32_t* end) {
   }
 }
 
-// `code` comes with the number of cells that begin at each bin, which are added up. Returns how
-// many runs of equal codes there are.
-int32_t bin_codes(const uint32_t* count, const int32_t* level, int32_t bins, uint8_t* code,
-                  int32_t* start, uint32_t* moment) {
-  using I = IntVec<float>;
+// `code` comes with the number of cells that begin at each bin, which are added up. Finds where
+// each run of equal codes starts, and returns how many there are.
+[[gnu::noinline]] int32_t find_runs(const BinCounts& shared, uint8_t* code,
+                                    const RunScratch& shared_scratch) {
   using U = Lanes<uint32_t, 16>;
+  const BinCounts of = shared;
+  const RunScratch scratch = shared_scratch;
   uint32_t lanes[16];
   for (int l = 0; l < 16; ++l) lanes[l] = (uint32_t)l;
   const U lane = load<U>(lanes);
+  ByteVec cells{}, last{};
   U total{};
-  I cells{};
-  int32_t runs = 0, before = -1;
-  moment[0] = 0;
-  for (int32_t b = 0; b < bins; b += 16) {
-    const I begins = prefix_sum(load_short<16>(code + b));
-    const I codes = begins + cells + load<I>(level + b);
+  int32_t runs = 0;
+  for (int32_t b = 0; b < of.bins; b += kBytes) {
+    const ByteVec begins = prefix_sum(load<ByteVec>(code + b));
+    const ByteVec codes = begins + cells + load_bytes(of.level + b);
     if (!QACT_MUTANT("bin_codes_cells")) cells = cells + all_last(begins);
-    store(code + b, convert<Lanes<uint8_t, 16>>(codes));
-    runs += change_places(codes, before, b, bins - b < 16 ? bins - b : 16, start + runs);
-
-    const U sums = prefix_sum(load<U>(count + b) * (lane + (uint32_t)b));
-    store(moment + b + 1, QACT_MUTANT("bin_codes_moment") ? sums : sums + total);
-    total += all_last(sums);
+    store(code + b, codes);
+    uint64_t changes = changed_bytes(codes, QACT_MUTANT("bin_codes_last") ? ByteVec{} : last);
+    if (b == 0) changes |= 1;
+    if (of.bins - b < kBytes) changes &= (uint64_t{1} << (of.bins - b)) - 1;
+    last = codes;
+    for (int l = 0; l < kBytes; l += 16) {
+      runs += write_places((uint32_t)(changes >> l) & 0xffff, b + l, scratch.start + runs);
+      const U products = load<U>(of.count + b + l) * (lane + (uint32_t)(b + l));
+      const U sums = prefix_sum(products);
+      store(scratch.moment + b + l,
+            (QACT_MUTANT("bin_codes_moment") ? sums : sums + total) - products);
+      total += all_last(sums);
+    }
   }
-  start[runs] = bins;
+  scratch.start[runs] = of.bins;
+  scratch.moment[of.bins] = total.part[0][0];
   return runs;
 }
 
-void code_xhat(const CodeRuns& runs, const int32_t* n, double origin, double width, double* xhat) {
+// The sums of count * bin over each run from its first bin on, one by one.
+[[gnu::noinline]] void add_long_moments(const BinCounts& of, const uint8_t* code,
+                                        const int32_t* start, int32_t runs, CodeRuns& to) {
+  for (int32_t r = 0; r < runs; ++r) {
+    int64_t sum = 0;
+    const int32_t begin = start[r];
+    for (int32_t b = begin; b < start[r + 1]; ++b)
+      sum += (int64_t)of.count[b] * (b - begin - QACT_MUTANT("bin_codes_long"));
+    to.moment[code[begin]] = sum;
+  }
+}
+
+// Without a branch: which runs are empty has no pattern.
+void bin_codes(const BinCounts& of, uint8_t* code, const RunScratch& scratch, CodeRuns& to) {
+  constexpr int32_t kLongest = 1 << 18;  // times 16,384 bins: 2^32
+  const int32_t runs = find_runs(of, code, scratch);
+  const int32_t *start = scratch.start, *before = of.before;
+  const uint32_t* moment = scratch.moment;
+  const uint16_t* level = of.level;
+  int32_t begin = 0, below = 0;
+  uint32_t sum = 0;
+  for (int32_t r = 1; r <= runs; ++r) {
+    const int32_t end = start[r], upto = before[end], n = upto - below, c = code[begin];
+    const uint32_t sum_upto = moment[end];
+    to.n[c] = n;
+    to.first[c] = begin;
+    // Modulo 2^32, which holds it unless the channel is very long.
+    to.moment[c] = (uint32_t)(sum_upto - sum - (uint32_t)n * (uint32_t)begin);
+    to.level[c] = (uint8_t)(level[begin] & (-n >> 31));  // 0 where there are no values
+    begin = end;
+    below = upto;
+    sum = sum_upto;
+  }
+  if (of.values > kLongest) add_long_moments(of, code, start, runs, to);
+}
+
+void code_xhat(const CodeRuns& runs, double origin, double width, double* xhat) {
   for (int c = 0; c < kCodes; c += 8) {
     const auto first = load_as<double>(runs.first + c) * width + origin;
-    store(xhat + c, load_as<double>(n + c) * first + load_as<double>(runs.moment + c) * width);
+    store(xhat + c, load_as<double>(runs.n + c) * first + load_as<double>(runs.moment + c) * width);
   }
 }
 
@@ -114,13 +158,20 @@ void code_densities(const int16_t* input, const DensityNodes& shared_nodes, floa
   using V = Vec<float>;
   const DensityNodes nodes = shared_nodes;
   const V last = all<V>(nodes.last);
-  for (int c = 0; c < kCodes; c += 16) {
-    const V t = minimum(maximum(load_as<float>(input + c) * nodes.scale + nodes.offset, V{}), last);
-    const auto node = truncate<float>(t);
-    const V from = gather(nodes.density, node), to = gather(nodes.density + 1, node);
-    const V share = QACT_MUTANT("density_interpolation") ? V{} : t - to_real<float>(node);
-    store(density + c, from + (to - from) * share);
+  const auto interpolate = [&](const auto& find) {
+    for (int c = 0; c < kCodes; c += 16) {
+      const V t =
+          minimum(maximum(load_as<float>(input + c) * nodes.scale + nodes.offset, V{}), last);
+      const auto node = truncate<float>(t);
+      const V from = find(nodes.density, node), to = find(nodes.density + 1, node);
+      const V share = QACT_MUTANT("density_interpolation") ? V{} : t - to_real<float>(node);
+      store(density + c, from + (to - from) * share);
+    }
+  };
+  if (nodes.last < DensityNodes::kShort) {
+    return interpolate([](const float* f, const auto& at) { return lookup<4>(f, at); });
   }
+  interpolate([](const float* f, const auto& at) { return gather(f, at); });
 }
 
 template <class Real>

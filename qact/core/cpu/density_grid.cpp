@@ -14,7 +14,7 @@ void DensityGrid::reset(double low, double high, double bandwidth) {
   nodes_ = static_cast<int>(std::ceil(high * inverse_spacing_) + 1 - first_) + 1;
   // The convolution writes whole vectors, and reads kReach beyond them on either side.
   mass_.assign(padded(nodes_) + 2 * kReach, 0.0f);
-  density_.resize(padded(nodes_ + 1));
+  density_.resize(std::max<size_t>(padded(nodes_ + 1), DensityNodes::kShort + 2));
 }
 
 void DensityGrid::add(double value, double weight) {

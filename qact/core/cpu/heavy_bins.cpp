@@ -18,7 +18,7 @@ int HeavyBins<Real>::Work::level(int32_t bin, Real t, int64_t rank_in_bin) const
 }
 
 template <class Real>
-const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, int32_t* levels) {
+const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, uint16_t* levels) {
   exceptions_.clear();
   ties_.clear();
   rank_each(work, levels);
@@ -92,7 +92,7 @@ void HeavyBins<Real>::collect(const Work& work, const Real* x, int64_t n) {
 
 // Each bin's values side by side, then sorted and ranked. A bin's level is its leader's.
 template <class Real>
-void HeavyBins<Real>::rank_each(const Work& work, int32_t* levels) {
+void HeavyBins<Real>::rank_each(const Work& work, uint16_t* levels) {
   begin_.clear();
   int32_t total = 0;
   for (const HeavyBin& heavy : heavy_) {
@@ -104,7 +104,8 @@ void HeavyBins<Real>::rank_each(const Work& work, int32_t* levels) {
   for (const Flagged& value : flagged_) sorted_[end_[value.heavy]++] = value.t;
   thresholds_.clear();
   for (size_t h = 0; h < heavy_.size(); ++h) {
-    levels[heavy_[h].bin] = rank(work, heavy_[h], sorted_.data() + begin_[h]);
+    const int32_t level = rank(work, heavy_[h], sorted_.data() + begin_[h]);
+    settle_level(heavy_[h].bin, level, work.bins.plan.bins, levels);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "qact/core/cpu/histogram.h"
 #include "qact/core/levels.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 
@@ -24,6 +25,17 @@ struct Tie {
   int32_t count;
   float z;
 };
+
+// Levels of other bins are rounded. So the bins behind a heavy one, empty ones above all, may have
+// the level below, and those before it one above. Levels by bin must not descend.
+inline void settle_level(int32_t bin, int32_t level, int32_t bins, uint16_t* levels) {
+  const auto settled = static_cast<uint16_t>(level);
+  levels[bin] = settled;
+  for (int32_t b = bin + 1; b < bins && levels[b] < settled; ++b) {
+    if (!QACT_MUTANT("settle_level_behind")) levels[b] = settled;
+  }
+  for (int32_t b = bin; b > 0 && levels[b - 1] > settled; --b) levels[b - 1] = settled;
+}
 
 template <class Real>
 class HeavyBins {
@@ -44,7 +56,7 @@ class HeavyBins {
   void collect(const Work& work, const Real* x, int64_t n);
   // Corrects the levels by bin and returns the values whose levels they still do not tell,
   // in order of position.
-  const std::vector<Exception>& settle(const Work& work, int32_t* levels);
+  const std::vector<Exception>& settle(const Work& work, uint16_t* levels);
   // Those found by settle.
   const std::vector<Tie>& ties() const { return ties_; }
 
@@ -63,7 +75,7 @@ class HeavyBins {
     int32_t heavy;
   };
 
-  void rank_each(const Work& work, int32_t* levels);
+  void rank_each(const Work& work, uint16_t* levels);
   int32_t rank(const Work& work, HeavyBin& heavy, Real* others);
 
   void find_leader(const Work& work, const Real* x, const uint16_t* bin, int64_t n);

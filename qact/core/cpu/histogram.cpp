@@ -10,7 +10,7 @@ template <class Real>
 void Histogram<Real>::clear(int64_t n) {
   total_ = static_cast<int32_t>(n);
   all_found_ = false;
-  count.assign(padded(plan.bins + 1), 0);
+  count.assign(padded_bins(plan.bins), 0);
   odd_.assign(n < kLongChannel ? 0 : count.size(), 0);
 }
 
@@ -24,10 +24,10 @@ void Histogram<Real>::add(const TableKernels& tables, const Histogram& other) {
 template <class Real>
 void Histogram<Real>::finish(const TableKernels& tables) {
   if (!odd_.empty()) tables.add_counts(count.data(), odd_.data(), plan.bins);
-  negatives = tables.sum_counts(count.data(), plan.split);
-  before.resize(padded(plan.bins + 2));
-  before[0] = 0;
+  before.resize(count.size());
+  tables.prefix_sums(count.data(), plan.bins, before.data());
   before[plan.bins + 1] = total_;
+  negatives = before[plan.split];
 }
 
 template <class Real>

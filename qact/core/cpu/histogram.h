@@ -17,7 +17,7 @@ struct Histogram {
   AlignedVector<int32_t> before;  // exclusive prefix sums of count, two more than bins
   int32_t negatives = 0;          // values of z < 0
 
-  // For n values: clear, add all strips, finish. The sums in `before` come with the levels.
+  // For n values: clear, add all strips, finish.
   void clear(int64_t n);
   void add(const TensorKernels<Real>& kernels, const Real* x, int64_t n, Ahead& next) {
     found_.resize(std::max<size_t>(found_.size(), n));

@@ -27,7 +27,7 @@ const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
 const TableKernels table_kernels = {code_bytes,    cell_ends,      bin_codes,     code_xhat,
                                     code_inputs,   code_densities, level_sums,    density_sums,
-                                    add_code_sums, grad_means,     add_counts,    sum_counts,
+                                    add_code_sums, grad_means,     add_counts,    prefix_sums,
                                     bin_levels,    heavier,        cumulative_at, cell_weights,
                                     convolve,      context_counts, blend_short};
 

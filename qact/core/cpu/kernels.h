@@ -173,7 +173,7 @@ struct TensorKernels {
                            int32_t bins, Real skip, int32_t* place);
 
   // level = levels[bin(x)]
-  void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const int32_t* levels,
+  void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const uint16_t* levels,
                      int32_t* level, int32_t* bin);
   // All else of a table with its scale and shift.
   void (*output_table)(const uint8_t* level, DType dtype, OutputTable<Real>& out);
@@ -228,15 +228,35 @@ struct CellEdges {
   int32_t cells;
 };
 
-// The bins of each code: the first, and the sum over its values of the bins from there on.
+// A histogram, its exclusive prefix sums, and the levels of its bins; so many values.
+struct BinCounts {
+  const uint32_t* count;
+  const int32_t* before;
+  const uint16_t* level;
+  int32_t bins, values;
+};
+
+// padded_bins() of both: where each run of equal codes starts, and the sums of count * bin up to
+// each bin, modulo 2^32.
+struct RunScratch {
+  int32_t* start;
+  uint32_t* moment;
+};
+
+// The values of each code and their level; its first bin, and the sum over its values of the bins
+// from there on.
 struct CodeRuns {
+  int32_t n[kCodes];  // a channel has at most 2^30 values
   int32_t first[kCodes];
   int64_t moment[kCodes];
+  uint8_t level[kCodes];
 };
 
 // The density at a code's input, in units: node = input * scale + offset, kept within [0, last];
 // the nodes have one more.
 struct DensityNodes {
+  static constexpr int kShort = 127;  // so many, and one more, can always be read
+
   const float* density;
   float scale, offset, last;
 };
@@ -252,6 +272,10 @@ struct GradSums {
 // Room for n entries of a table whose end the table kernels round up.
 inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 
+// The same for tables by bin, which have up to two entries more than bins. They are taken 64 bins
+// at a time or, from any bin on, 16.
+inline constexpr size_t padded_bins(size_t bins) { return (bins + 2 + 63) / 64 * 64 + 16; }
+
 // Over the small tables of one channel. Arrays may be read and written up to the next
 // multiple of 16 entries: padded(n) of them.
 struct TableKernels {
@@ -260,14 +284,11 @@ struct TableKernels {
                      uint8_t* code, Ahead& written);
   // The bins at which cells end: the first whose middle is not below the end.
   void (*cell_ends)(const CellEdges& edges, int32_t bins, int32_t* end);
-  // From the number of cells that begin at each bin to codes, and where each run of equal codes
-  // starts. Returns how many runs there are, up to `bins`. And the sums of count * bin up to each
-  // bin, and of all, modulo 2^32. start and moment have room for 17 more.
-  int32_t (*bin_codes)(const uint32_t* count, const int32_t* level, int32_t bins, uint8_t* code,
-                       int32_t* start, uint32_t* moment);
+  // From the number of cells that begin at each bin to codes, which must not descend, and how the
+  // bins' values fall on them.
+  void (*bin_codes)(const BinCounts& of, uint8_t* code, const RunScratch& scratch, CodeRuns& runs);
   // The sums of xhat by code, of bins whose middles lie at origin + bin * width.
-  void (*code_xhat)(const CodeRuns& runs, const int32_t* n, double origin, double width,
-                    double* xhat);
+  void (*code_xhat)(const CodeRuns& runs, double origin, double width, double* xhat);
   // The means of xhat by code in units; and the density there.
   void (*code_inputs)(const int32_t* n, const double* sum, double unit, int16_t* input);
   void (*code_densities)(const int16_t* input, const DensityNodes& nodes, float* density);
@@ -278,11 +299,12 @@ struct TableKernels {
   void (*add_code_sums)(const CodeSums& sums, double* total);
   void (*grad_means)(const double* total, const CodeTable& table, GradSums& sums);
   void (*add_counts)(uint32_t* count, const uint32_t* more, int32_t bins);
-  int32_t (*sum_counts)(const uint32_t* count, int32_t bins);
-  // Continues the exclusive prefix sums from before[0] to before[bins], and finds the level at
-  // the middle of each bin's mass. Returns whether any count exceeds the limit.
-  bool (*bin_levels)(const uint32_t* count, int32_t bins, const BinLevels& rule, int32_t* before,
-                     int32_t* level);
+  // The exclusive prefix sums, before[0] to before[bins].
+  void (*prefix_sums)(const uint32_t* count, int32_t bins, int32_t* before);
+  // The level at the middle of each bin's mass. Returns whether any count exceeds the limit. Reads
+  // and writes 15 entries more.
+  bool (*bin_levels)(const uint32_t* count, const int32_t* before, int32_t bins,
+                     const BinLevels& rule, uint16_t* level);
   // The bins of more than `limit` values, in order. Returns how many.
   int32_t (*heavier)(const uint32_t* count, int32_t bins, int32_t limit, int32_t* found);
   // The cumulative count at position[i], or at i itself if there are none, times scale plus

@@ -257,6 +257,15 @@ inline Lanes<int32_t, kN> load_short(const T* p) {
 #endif
 }
 
+// 0 in all lanes but the first n.
+template <int kN>
+inline Lanes<int32_t, kN> first_lanes(const Lanes<int32_t, kN>& v, int n) {
+  int32_t lanes[kN];
+  for (int l = 0; l < kN; ++l) lanes[l] = l;
+  const auto lane = load<Lanes<int32_t, kN>>(lanes);
+  return each<Lanes<int32_t, kN>>([&](int p) { return v.part[p] & (lane.part[p] < n); });
+}
+
 // Lanes of Real from memory of a shorter type.
 template <class Real, class T>
 inline Vec<Real> load_as(const T* p) {

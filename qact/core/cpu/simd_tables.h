@@ -51,10 +51,11 @@ inline std::pair<IntVec<float>, IntVec<float>> gather_two(const int32_t* table,
 
 // The same as gather() from a table of at most 32 * kChunks entries, all readable. Where a table
 // fits registers, shuffles beat a gather.
-template <int kChunks, class I>
-inline I lookup(const int32_t* table, const I& index) {
+template <int kChunks, class T, class I>
+inline Lanes<T, I::kSize> lookup(const T* table, const I& index) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(I) == 64) {
+  using L = Lanes<T, I::kSize>;
+  if constexpr (sizeof(L) == 64 && sizeof(T) == 4) {
     const __m512i at = (__m512i)index.part[0];
     const auto chunk = [&](int c) {
       return _mm512_permutex2var_epi32(_mm512_loadu_si512(table + 32 * c), at,
@@ -65,7 +66,7 @@ inline I lookup(const int32_t* table, const I& index) {
       const __mmask16 from_here = _mm512_cmpge_epi32_mask(at, _mm512_set1_epi32(32 * c));
       out = _mm512_mask_mov_epi32(out, from_here, chunk(c));
     }
-    return {{(typename I::Part)out}};
+    return {{(typename L::Part)out}};
   }
 #endif
   return gather(table, index);
@@ -113,27 +114,19 @@ inline uint32_t negative_lanes(const IntVec<float>& v) {
 #endif
 }
 
-// The places, from `first` on, of those of `count` values, 16 at most, that differ from the one
-// before them. Returns how many, and writes up to 16; the last of 16 becomes the one before.
-inline int32_t change_places(const IntVec<float>& values, int32_t& before, int32_t first, int count,
-                             int32_t* place) {
+// The places of the bits that are set, from `first` on. Returns how many, and writes up to 16.
+inline int32_t write_places(uint32_t bits, int32_t first, int32_t* place) {
 #if defined(__AVX512F__)
-  const __m512i now = (__m512i)values.part[0];
-  const __m512i then = _mm512_alignr_epi32(now, _mm512_set1_epi32(before), 15);
-  const __mmask16 some = (__mmask16)((1u << count) - 1);
-  const __mmask16 differ = _mm512_mask_cmpneq_epi32_mask(some, now, then);
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32(first));
-  _mm512_storeu_si512(place, _mm512_maskz_compress_epi32(differ, at));
-  before = values.part[0][15];
-  return __builtin_popcount(differ);
+  _mm512_storeu_si512(place, _mm512_maskz_compress_epi32((__mmask16)bits, at));
+  return __builtin_popcount(bits);
 #else
-  int32_t lanes[16], found = 0;
-  store(lanes, values);
-  for (int l = 0; l < count; ++l) {  // without a branch: there is no pattern
+  int32_t found = 0;
+  for (int l = 0; l < 16 - QACT_MUTANT("write_places_tail");
+       ++l) {  // without a branch: there is no pattern
     place[found] = first + l;
-    found += lanes[l] != before;
-    before = lanes[l];
+    found += bits >> l & 1;
   }
   return found;
 #endif
@@ -170,6 +163,68 @@ inline Lanes<T, 16> all_last(const Lanes<T, 16>& v) {
   return {{(typename L::Part)_mm512_permutexvar_epi32(last, (__m512i)v.part[0])}};
 #else
   return all<L>(v.part[kParts - 1][16 / kParts - 1]);
+#endif
+}
+
+// As many bytes.
+inline constexpr int kBytes = 64;
+using ByteVec = Lanes<uint8_t, kBytes>;
+
+inline ByteVec prefix_sum(const ByteVec& v) {
+#if defined(__AVX512F__)
+  const __m512i zero = _mm512_setzero_si512();
+  __m512i sum = (__m512i)v.part[0];  // within 16 bytes,
+  sum = _mm512_add_epi8(sum, _mm512_bslli_epi128(sum, 1));
+  sum = _mm512_add_epi8(sum, _mm512_bslli_epi128(sum, 2));
+  sum = _mm512_add_epi8(sum, _mm512_bslli_epi128(sum, 4));
+  sum = _mm512_add_epi8(sum, _mm512_bslli_epi128(sum, 8));
+  // and of those before.
+  __m512i below = _mm512_shuffle_epi8(sum, _mm512_set1_epi8(15));
+  below = _mm512_alignr_epi64(below, zero, 6);
+  below = _mm512_add_epi8(below, _mm512_alignr_epi64(below, zero, 6));
+  below = _mm512_add_epi8(below, _mm512_alignr_epi64(below, zero, 4));
+  return {{(ByteVec::Part)_mm512_add_epi8(sum, below)}};
+#else
+  uint8_t lanes[kBytes];
+  store(lanes, v);
+  for (int l = 1; l < kBytes - QACT_MUTANT("prefix_sum_bytes"); ++l) lanes[l] += lanes[l - 1];
+  return load<ByteVec>(lanes);
+#endif
+}
+
+inline ByteVec all_last(const ByteVec& v) {
+  return all<ByteVec>(v.part[kParts - 1][kBytes / kParts - 1]);
+}
+
+// The lower halves of words.
+inline ByteVec load_bytes(const uint16_t* p) {
+#if defined(__AVX512BW__)
+  const __m256i low = _mm512_cvtepi16_epi8(_mm512_loadu_si512(p));
+  const __m256i high = _mm512_cvtepi16_epi8(_mm512_loadu_si512(p + 32));
+  return {{(ByteVec::Part)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1)}};
+#else
+  uint8_t lanes[kBytes];
+  for (int l = 0; l < kBytes; ++l) lanes[l] = (uint8_t)p[l];
+  return load<ByteVec>(lanes);
+#endif
+}
+
+// A bit for each byte that differs from the one before it, the first from the last of `before`.
+inline uint64_t changed_bytes(const ByteVec& v, const ByteVec& before) {
+#if defined(__AVX512BW__)
+  const __m512i now = (__m512i)v.part[0];
+  const __m512i lower = _mm512_alignr_epi64(now, (__m512i)before.part[0], 6);
+  return _mm512_cmpneq_epi8_mask(now, _mm512_alignr_epi8(now, lower, 15));
+#else
+  uint8_t lanes[kBytes];
+  store(lanes, v);
+  uint8_t last = before.part[kParts - 1][kBytes / kParts - 1];
+  uint64_t bits = 0;
+  for (int l = 0; l < kBytes; ++l) {
+    bits |= (uint64_t)(lanes[l] != last) << l;
+    last = lanes[l];
+  }
+  return bits;
 #endif
 }
 

@@ -15,39 +15,30 @@ void add_counts(uint32_t* count, const uint32_t* more, int32_t bins) {
   for (int32_t b = 0; b < bins; ++b) count[b] += more[b];
 }
 
-int32_t sum_counts(const uint32_t* count, int32_t bins) {
-  uint32_t sum = 0;
-  for (int32_t b = 0; b < bins; ++b) sum += count[b];
-  return (int32_t)sum;
+void prefix_sums(const uint32_t* count, int32_t bins, int32_t* before) {
+  using I = IntVec<float>;
+  I total{};
+  for (int32_t b = 0; b <= bins; b += 16) {
+    const I c = load<I>((const int32_t*)count + b), sums = prefix_sum(c);
+    store(before + b, sums + total - c);
+    if (!QACT_MUTANT("prefix_sums_total")) total += all_last(sums);  // from vector to vector
+  }
 }
 
-bool bin_levels(const uint32_t* count, int32_t bins, const BinLevels& shared_rule, int32_t* before,
-                int32_t* level) {
+bool bin_levels(const uint32_t* count, const int32_t* before, int32_t bins,
+                const BinLevels& shared_rule, uint16_t* level) {
   using I = IntVec<float>;
   const BinLevels rule = shared_rule;
   const I caps = all<I>(rule.cap);
-  I heaviest{}, total = all<I>(before[0]);
-  const auto solve = [&](const I& c, I& below) -> I {
-    const I sums = prefix_sum(c), upto = sums + total;
-    below = upto - c;
-    total = total + all_last(sums);  // one addition from vector to vector
-    heaviest = maximum(heaviest, c);
+  I heaviest{};
+  for (int32_t b = 0; b < bins; b += 16) {
+    const I c = load<I>((const int32_t*)count + b), below = load<I>(before + b), upto = below + c;
+    // What follows the last bin belongs to another rule.
+    heaviest = maximum(heaviest, bins - b < 16 ? first_lanes(c, bins - b) : c);
     const I middle = below + (QACT_MUTANT("bin_levels_lower_edge") ? below : upto) + 2 * rule.rank;
-    return minimum(truncate<float>(to_real<float>(middle) * rule.gain + rule.base), caps);
-  };
-  int32_t b = 0;
-  I below;
-  for (; b + 16 <= bins; b += 16) {
-    store(level + b, solve(load<I>((const int32_t*)count + b), below));
-    store(before + b, below);
+    store(level + b,
+          to_short(minimum(truncate<float>(to_real<float>(middle) * rule.gain + rule.base), caps)));
   }
-  if (b < bins) {  // what follows belongs to other levels
-    const int some = bins - b;
-    const I k = solve(load_some<I>((const int32_t*)count + b, some, 0), below);
-    store_some(level + b, k, some);
-    store_some(before + b, below, some);
-  }
-  before[bins] = total.part[0][0];
   return any_negative(all<I>(rule.limit) - heaviest);
 }
 
