@@ -24,8 +24,7 @@ struct TilePlan {
   static constexpr int64_t kRun = 256;         // values that make a long run
   static constexpr int64_t kLongRun = 2048;    // where memory itself is read in every pass
   static constexpr int64_t kValues = 65536;    // the most values of a group's tile
-  static constexpr int64_t kCache = 1 << 20;   // bytes that stay near from pass to pass,
-  static constexpr int64_t kNear = 1 << 18;    // so near that a copy pays by itself
+  static constexpr int64_t kCache = 1 << 20;   // bytes that stay near from pass to pass
   static constexpr int64_t kPacked = 1 << 24;  // where each pass would transpose the group anew
   static constexpr int64_t kBlocks = 16;       // that threads share, of a lone group
 
@@ -52,18 +51,13 @@ struct TilePlan {
     blocks = shared ? kBlocks : 1;
   }
 
-  // Long images need no copy, unless a channel is so short that all passes read its copy from the
-  // cache. Neighbouring channels are transposed, which costs more than reading a copy from memory;
-  // others are packed only if the copy stays near.
+  // Long images need no copy, unless a channel is so short that its copy stays near from pass to
+  // pass. Neighbouring channels are transposed, which costs more than reading a copy from memory.
   static TileStrategy choose(const Shape& s, const View& x, bool reread) {
-    const bool converted = x.dtype == DType::bf16 || x.dtype == DType::f16;
     const int64_t bytes = bytes_of(s, x);
-    if (!innermost(s, x) && s.spatial >= kRun &&
-        (!reread || bytes > (converted ? kCache : kNear))) {
-      return TileStrategy::in_place;
-    }
     const bool fits = innermost(s, x) ? bytes * kGroup <= kPacked : bytes <= kCache;
-    return reread && fits ? TileStrategy::packed : TileStrategy::repacked;
+    if (reread && fits) return TileStrategy::packed;
+    return !innermost(s, x) && s.spatial >= kRun ? TileStrategy::in_place : TileStrategy::repacked;
   }
 
   bool in_place() const { return strategy == TileStrategy::in_place; }
