@@ -28,10 +28,10 @@ def rounds_of(x):
     arguments = (x, None, None, None, None, *SETTINGS, 0, 1)
     rounds, out = torch.empty(0, dtype=torch.uint8), []
     while True:
-        numbers, _ = torch.ops.qact_world.next_round(*arguments, rounds)
-        if numbers.numel() == 0:
+        numbers = torch.ops.qact_world.next_round(*arguments, rounds)
+        own = torch.cat([of.view(torch.uint8) for of in numbers])
+        if own.numel() == 0:
             return out
-        own = numbers.view(torch.uint8)
         out.append(own.numel())
         rounds = torch.cat([rounds, own])
 
@@ -86,10 +86,10 @@ def histogram_bytes(n):
 
 def sizes(channels, n, ranks):
     """The bytes of a layer's rounds where no bin is heavy, forward and then backward."""
-    extremes, moments, backward = 16 * channels + 8 * ranks, 64 * channels, 32 * channels
+    summary, backward = 248 * channels + 8 * ranks, 32 * channels
     if n <= 1024:
-        return [extremes, 4 * channels * n, backward]
-    return [extremes, moments, histogram_bytes(n) * channels, backward]
+        return [summary, 4 * channels * n, backward]
+    return [summary, histogram_bytes(n) * channels, backward]
 
 
 def all_reduce(size, ranks, gbits):
@@ -230,7 +230,7 @@ def delayed_on(rank, ranks, library, images, gpus, gbits, repeats):
         return time.perf_counter() - start
 
     times = [(seconds(dist.group.WORLD.group_name), seconds("slow")) for _ in range(repeats)]
-    return (*(min(column) for column in zip(*times)), slow.sizes[:len(slow.sizes) // repeats])
+    return (*(min(column) for column in zip(*times)), slow.rounds[:len(slow.rounds) // repeats])
 
 
 def simulate(build, images=32, repeats=3):

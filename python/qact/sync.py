@@ -4,13 +4,13 @@ import copy
 from typing import Any, Optional
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
 from ._in_running import in_images
 from ._library import ops
 from ._norms import given
 from ._options import describe
+from ._ranks import ranks_of, reduce
 from ._twice import refusing
 from .context_mode import layers
 from .modules import QuantileActivation
@@ -18,48 +18,35 @@ from .modules import QuantileActivation
 _world = torch.ops.qact_world
 
 
-def _group(group: Optional[Any]) -> tuple[Optional[Any], int, int]:
-    """(group, rank, ranks); without torch.distributed, this process alone."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return None, 0, 1
-    group = dist.group.WORLD if group is None else group
-    return group, dist.get_rank(group), dist.get_world_size(group)
-
-
-def _all_reduce(numbers: Tensor, group: Optional[Any], ranks: int, maximum: bool = False) -> None:
-    if ranks > 1:
-        dist.all_reduce(numbers, dist.ReduceOp.MAX if maximum else dist.ReduceOp.SUM, group=group)
-
-
 class _WorldLayer(torch.autograd.Function):
     """y; what has no gradient goes into the list `beside`: stats, context, values."""
 
     @staticmethod
     def forward(ctx, x, weight_in, bias_in, weight_out, bias_out, settings, track, group, beside):
-        group, rank, ranks = _group(group)
-        arguments = (x, weight_in, bias_in, weight_out, bias_out, *settings, rank, ranks)
+        ranks = ranks_of(group)
+        arguments = (x, weight_in, bias_in, weight_out, bias_out, *settings, ranks.rank, ranks.size)
         rounds = torch.empty(0, dtype=torch.uint8)
         while True:
-            numbers, maximum = _world.next_round(*arguments, rounds)
-            if numbers.numel() == 0:
+            maxima, sums = _world.next_round(*arguments, rounds)
+            if maxima.numel() + sums.numel() == 0:
                 break
-            _all_reduce(numbers, group, ranks, maximum)
-            rounds = torch.cat([rounds, numbers.view(torch.uint8)])
+            reduce(ranks, sums, maxima)
+            rounds = torch.cat([rounds, maxima.view(torch.uint8), sums.view(torch.uint8)])
         y, kept, stats, context, values = _world.finish(*arguments, rounds, track)
         ctx.save_for_backward(kept, weight_in, weight_out)
-        ctx.arguments = (*settings[:2], values, group, ranks)
+        ctx.arguments = (*settings[:2], values, ranks)
         beside.extend((stats, context, values))
         return y
 
     @staticmethod
     def backward(ctx, grad_y):
         kept, weight_in, weight_out = ctx.saved_tensors
-        eps, levels, values, group, ranks = ctx.arguments
+        eps, levels, values, ranks = ctx.arguments
         arguments = (grad_y, kept, weight_in, weight_out, eps, levels)
         with torch.no_grad():
             own = _world.backward_sums(*arguments)
             total = own.clone()
-            _all_reduce(total, group, ranks)
+            reduce(ranks, total)
             grad_x, affine = _world.backward_write(*arguments, own, total, values)
         if torch.is_grad_enabled():
             grad_x, affine = refusing("quantile_layer_world", grad_x, affine)
@@ -122,7 +109,7 @@ class SyncQuantileActivation(QuantileActivation):
             return super()._run(x, quantised, track)  # which refuses it
         if self.training or self.context_mode == "batch" or not self.track_running_stats:
             return self._in_world(x, track and self.training and self.track_running_stats)
-        if self.context_mode != "tracked" and _group(self.process_group)[2] > 1:
+        if self.context_mode != "tracked" and ranks_of(self.process_group).size > 1:
             raise RuntimeError(f"[{type(self).__name__}] expected context_mode tracked or batch "
                                f"with several processes, got {self.context_mode}")
         return super()._run(x, quantised, track)
@@ -220,16 +207,15 @@ def sync_contexts(model: nn.Module, process_group: Optional[Any] = None) -> None
     >>> import qact
     >>> qact.sync_contexts(qact.QuantileActivation(4))  # one process: nothing to do
     """
-    group, _, ranks = _group(process_group)
-    if ranks == 1:
+    ranks = ranks_of(process_group)
+    if ranks.size == 1:
         return
     for layer in layers(model):
         if not layer.track_running_stats:
             continue
         context = given(layer.context)
-        _all_reduce(context, group, ranks)
-        context.floor_divide_(ranks)
-        _all_reduce(given(layer.num_batches_tracked), group, ranks, maximum=True)
+        reduce(ranks, context, given(layer.num_batches_tracked))
+        context.floor_divide_(ranks.size)
         for end, norm in (("in", layer.norm_in), ("out", layer.norm_out)):
             if not norm:
                 continue
@@ -237,7 +223,7 @@ def sync_contexts(model: nn.Module, process_group: Optional[Any] = None) -> None
             running_var = getattr(layer, "running_var_" + end)
             mean, var = running_mean.double(), running_var.double()
             sums = torch.stack([mean, var, mean.square()])
-            _all_reduce(sums, group, ranks)
-            sums /= ranks
+            reduce(ranks, sums)
+            sums /= ranks.size
             running_mean.copy_(sums[0])
             running_var.copy_(sums[1] + (sums[2] - sums[0].square()).clamp(min=0))

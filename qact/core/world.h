@@ -7,10 +7,10 @@
 // without any image, too.
 //
 // Forward, results do not depend, to the last bit, on how the images are spread: what is reduced
-// are extremes, counts and fixed-point sums, all exact.
-//   extremes  a channel's smallest and largest value, and the values of every rank. Up to
-//             kGatherLimit values in all, the contexts are gathered next and that is all
-//   moments   sums of x and x^2 in fixed point between the extremes (fixed_moments.h)
+// are extremes, counts and sums of whole numbers, all exact.
+//   summary   a channel's smallest and largest value, the sums of x and x^2 (exact_moments.h), and
+//             the values of every rank. Up to kGatherLimit values in all, the contexts are gathered
+//             next and that is all
 //   bins      histograms over the bins planned from those
 //   search    only where bins are too heavy: their levels (cpu/level_search.h), as often as needed
 //   gather    only where channels cannot be binned: their contexts, which each rank then ranks
@@ -19,18 +19,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "qact/core/quantile.h"
 
 namespace qact::core {
 
 // To be reduced in place over all ranks.
-struct Round {
+struct Reduction {
   enum class Kind { max_f64, sum_f64, sum_i64, sum_i32 };
   Kind kind;
   void* data;
   int64_t count;
 };
+// Reductions that do not wait for each other.
+using Round = std::vector<Reduction>;
 
 struct Rank {
   int64_t rank = 0, ranks = 1;

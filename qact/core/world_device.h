@@ -51,9 +51,7 @@ class WorldDevice {
   virtual ~WorldDevice() = default;
 
   // This rank's own numbers, on the device; they stay until the next ones are asked for.
-  virtual Round extremes(const Rank& rank) = 0;
-  // Between the extremes, whose round is reduced.
-  virtual Round moments() = 0;
+  virtual Round summary(const Rank& rank) = 0;
   // `packed`: two counts to a word.
   virtual Round bins(std::span<const WorldBins> channels, int64_t bins, bool packed) = 0;
   virtual Round search(std::span<const WorldBins> channels, std::span<const WorldHeavyBin> heavy,

@@ -9,19 +9,22 @@
 namespace qact::ops {
 namespace {
 
-void reduce(const ProcessGroup& group, const at::Tensor& tensor, c10d::ReduceOp::RedOpType by) {
-  if (!group || group->getSize() == 1) return;
+// Starts it.
+c10::intrusive_ptr<c10d::Work> reduce(const ProcessGroup& group, const at::Tensor& tensor,
+                                      c10d::ReduceOp::RedOpType by) {
   std::vector<at::Tensor> tensors = {tensor};
   c10d::AllreduceOptions options;
   options.reduceOp = by;
-  group->allreduce(tensors, options)->wait();
+  return group->allreduce(tensors, options);
 }
 
-at::ScalarType type_of(core::Round::Kind kind) {
+bool is_alone(const ProcessGroup& group) { return !group || group->getSize() == 1; }
+
+at::ScalarType type_of(core::Reduction::Kind kind) {
   switch (kind) {
-    case core::Round::Kind::sum_i64:
+    case core::Reduction::Kind::sum_i64:
       return at::kLong;
-    case core::Round::Kind::sum_i32:
+    case core::Reduction::Kind::sum_i32:
       return at::kInt;
     default:
       return at::kDouble;
@@ -46,15 +49,22 @@ core::Rank rank_in(const ProcessGroup& group) {
 }
 
 void all_reduce(const ProcessGroup& group, const core::Round& round, at::Device device) {
-  const auto options = at::dtype(type_of(round.kind)).device(device);
-  reduce(
-      group,
-      at::for_blob(round.data, {round.count}).options(options).target_device(device).make_tensor(),
-      round.kind == core::Round::Kind::max_f64 ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM);
+  if (is_alone(group)) return;
+  std::vector<at::Tensor> tensors;
+  std::vector<c10::intrusive_ptr<c10d::Work>> started;
+  for (const core::Reduction& of : round) {
+    const auto options = at::dtype(type_of(of.kind)).device(device);
+    tensors.push_back(
+        at::for_blob(of.data, {of.count}).options(options).target_device(device).make_tensor());
+    const bool maximum = of.kind == core::Reduction::Kind::max_f64;
+    started.push_back(
+        reduce(group, tensors.back(), maximum ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM));
+  }
+  for (const auto& work : started) work->wait();
 }
 
 void all_reduce_sum(const ProcessGroup& group, const at::Tensor& tensor) {
-  reduce(group, tensor, c10d::ReduceOp::SUM);
+  if (!is_alone(group)) reduce(group, tensor, c10d::ReduceOp::SUM)->wait();
 }
 
 }  // namespace qact::ops

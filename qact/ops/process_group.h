@@ -15,7 +15,7 @@ ProcessGroup process_group(const char* op, std::string_view name);
 
 core::Rank rank_in(const ProcessGroup& group);
 
-// In place, over all ranks; `device` is where the round lies.
+// In place, over all ranks; `device` is where the round lies. Its reductions are started together.
 void all_reduce(const ProcessGroup& group, const core::Round& round, at::Device device = at::kCPU);
 void all_reduce_sum(const ProcessGroup& group, const at::Tensor& tensor);
 

@@ -87,6 +87,18 @@ inline void expect_splits(World& given, const std::vector<Split>& splits,
   }
 }
 
+// Whose values are of all magnitudes: sums of them have bits far below the largest one's.
+inline World of_all_magnitudes(const Shape& shape, DType type, Layout layout) {
+  World out(shape, Distribution::normal, type, layout);
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    std::vector<double> values = out.x.get(c);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = std::ldexp(values[i], -static_cast<int>(i * 7 % 130));
+    out.x.set(c, values);
+  }
+  return out;
+}
+
 inline const std::vector<Split> kSplitsOf6 = {{3, 3},    {1, 5},       {0, 6},
                                               {2, 1, 3}, {1, 0, 3, 2}, {6, 0, 0}};
 

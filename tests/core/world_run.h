@@ -12,29 +12,29 @@
 
 namespace qact::core::testing {
 
-// Reduces the rounds of all ranks in place, in the order of the ranks.
+// Reduces the numbers of all ranks in place, in the order of the ranks.
 template <class Number, class Reduce>
-void reduce_as(const std::vector<Round>& rounds, const Reduce& reduce) {
-  std::vector<Number> all(rounds[0].count), own(rounds[0].count);
+void reduce_as(const std::vector<Reduction>& ranks, const Reduce& reduce) {
+  std::vector<Number> all(ranks[0].count), own(ranks[0].count);
   const size_t bytes = all.size() * sizeof(Number);
-  for (size_t r = 0; r < rounds.size(); ++r) {
-    std::memcpy(own.data(), rounds[r].data, bytes);
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    std::memcpy(own.data(), ranks[r].data, bytes);
     for (size_t i = 0; i < all.size(); ++i) all[i] = r == 0 ? own[i] : reduce(all[i], own[i]);
   }
-  for (const Round& round : rounds) std::memcpy(round.data, all.data(), bytes);
+  for (const Reduction& of_rank : ranks) std::memcpy(of_rank.data, all.data(), bytes);
 }
 
-inline void reduce(const std::vector<Round>& rounds) {
+inline void reduce(const std::vector<Reduction>& ranks) {
   const auto add = [](auto a, auto b) { return a + b; };
-  switch (rounds[0].kind) {
-    case Round::Kind::max_f64:
-      return reduce_as<double>(rounds, [](double a, double b) { return a > b ? a : b; });
-    case Round::Kind::sum_f64:
-      return reduce_as<double>(rounds, add);
-    case Round::Kind::sum_i64:
-      return reduce_as<uint64_t>(rounds, add);
-    case Round::Kind::sum_i32:
-      return reduce_as<uint32_t>(rounds, add);
+  switch (ranks[0].kind) {
+    case Reduction::Kind::max_f64:
+      return reduce_as<double>(ranks, [](double a, double b) { return a > b ? a : b; });
+    case Reduction::Kind::sum_f64:
+      return reduce_as<double>(ranks, add);
+    case Reduction::Kind::sum_i64:
+      return reduce_as<uint64_t>(ranks, add);
+    case Reduction::Kind::sum_i32:
+      return reduce_as<uint32_t>(ranks, add);
   }
 }
 
@@ -118,17 +118,23 @@ struct WorldRun {
 
   void forward(std::vector<Part>& parts) {
     while (!parts[0].forward->done()) {
-      std::vector<Round> all;
+      std::vector<Round> of_ranks;
       for (Part& part : parts) {
         part.forward->count();
-        all.push_back(part.forward->round());
-        alike = alike && all.back().kind == all[0].kind && all.back().count == all[0].count;
+        of_ranks.push_back(part.forward->round());
+        alike = alike && of_ranks.back().size() == of_ranks[0].size();
+      }
+      for (size_t i = 0; i < of_ranks[0].size() && alike; ++i) {
+        std::vector<Reduction> all;
+        for (const Round& round : of_ranks) {
+          all.push_back(round[i]);
+          alike = alike && round[i].kind == all[0].kind && round[i].count == all[0].count;
+        }
+        if (alike) reduce(all);
+        bytes += all[0].count * (all[0].kind == Reduction::Kind::sum_i32 ? 4 : 8);
       }
       if (!alike) return;
-      const bool half = all[0].kind == Round::Kind::sum_i32;
-      bytes += all[0].count * (half ? 4 : 8);
       ++rounds;
-      reduce(all);
       for (Part& part : parts) part.forward->next();
     }
     for (Part& part : parts) {

@@ -25,10 +25,10 @@ def on_each_rank(rank, ranks, library):
     out = []
     for channels, spatial in LAYERS:
         x = torch.randn(IMAGES, channels, spatial, requires_grad=True)
-        group.sizes.clear()
+        group.rounds.clear()
         start = time.perf_counter()
         torch.ops.qact.quantile_layer_world(x, group="delaying")[0].backward(torch.ones_like(x))
-        out.append((list(group.sizes), time.perf_counter() - start))
+        out.append((list(group.rounds), time.perf_counter() - start))
     return out
 
 
@@ -48,7 +48,7 @@ def test_rounds_have_the_models_bytes(found, layer):
 
 
 @pytest.mark.parametrize("layer", range(len(LAYERS)))
-def test_nothing_overlaps(found, layer):
+def test_rounds_do_not_overlap(found, layer):
     for of in found:
         sizes, seconds = of[layer]
         assert seconds >= len(sizes) * DELAY

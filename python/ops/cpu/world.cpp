@@ -84,14 +84,14 @@ struct WorldCall {
   }
 };
 
-int64_t size_of_number(core::Round::Kind kind) {
-  return kind == core::Round::Kind::sum_i32 ? 4 : 8;
+int64_t size_of(const core::Reduction& reduction) {
+  return reduction.count * (reduction.kind == core::Reduction::Kind::sum_i32 ? 4 : 8);
 }
 
-ScalarType type_of_number(core::Round::Kind kind) {
-  return kind == core::Round::Kind::sum_i32   ? ScalarType::Int
-         : kind == core::Round::Kind::sum_i64 ? ScalarType::Long
-                                              : ScalarType::Double;
+ScalarType type_of_number(core::Reduction::Kind kind) {
+  return kind == core::Reduction::Kind::sum_i32   ? ScalarType::Int
+         : kind == core::Reduction::Kind::sum_i64 ? ScalarType::Long
+                                                  : ScalarType::Double;
 }
 
 std::unique_ptr<core::WorldForward> replayed(const WorldCall& world, int64_t rank, int64_t ranks,
@@ -103,25 +103,28 @@ std::unique_ptr<core::WorldForward> replayed(const WorldCall& world, int64_t ran
   auto forward = core::world_forward(world.call, {rank, ranks}, cpu_execution());
   const auto* bytes = static_cast<const uint8_t*>(rounds.const_data_ptr());
   for (int64_t left = rounds.numel(); left > 0;) {
-    const core::Round round = forward->round();
-    const int64_t size = round.count * size_of_number(round.kind);
-    QACT_EXPECT(!forward->done() && size <= left, "[", kOp,
-                "] expected rounds to be as they were counted, got ", left, " bytes too many");
-    std::memcpy(round.data, bytes, size);
+    QACT_EXPECT(!forward->done(), "[", kOp, "] expected rounds to be as they were counted, got ",
+                left, " bytes too many");
+    for (const core::Reduction& reduction : forward->round()) {
+      const int64_t size = size_of(reduction);
+      QACT_EXPECT(size <= left, "[", kOp, "] expected rounds to be as they were counted, got ",
+                  size - left, " bytes too few");
+      std::memcpy(reduction.data, bytes, size);
+      bytes += size;
+      left -= size;
+    }
     forward->next();
-    bytes += size;
-    left -= size;
   }
   return forward;
 }
 
-// The next round's own numbers, and whether it is their maximum that is wanted, not their sum; none
-// once all are done.
-std::tuple<Tensor, bool> next_round(Tensor x, MaybeTensor weight_in, MaybeTensor bias_in,
-                                    MaybeTensor weight_out, MaybeTensor bias_out, double eps,
-                                    int64_t levels, double bound, double positive_share,
-                                    double bandwidth, int64_t algorithm, int64_t rank,
-                                    int64_t ranks, Tensor rounds) {
+// The next round's own numbers: those whose maximum is wanted, and those whose sum; none of either
+// once all rounds are done.
+std::tuple<Tensor, Tensor> next_round(Tensor x, MaybeTensor weight_in, MaybeTensor bias_in,
+                                      MaybeTensor weight_out, MaybeTensor bias_out, double eps,
+                                      int64_t levels, double bound, double positive_share,
+                                      double bandwidth, int64_t algorithm, int64_t rank,
+                                      int64_t ranks, Tensor rounds) {
   const WorldCall world({x,
                          {weight_in, bias_in, weight_out, bias_out},
                          eps,
@@ -132,12 +135,15 @@ std::tuple<Tensor, bool> next_round(Tensor x, MaybeTensor weight_in, MaybeTensor
                          algorithm},
                         false);
   const auto forward = replayed(world, rank, ranks, rounds);
-  if (forward->done()) return {empty_beside(x, {0}, ScalarType::Double), false};
+  Tensor maxima = empty_beside(x, {0}, ScalarType::Double), sums = maxima;
+  if (forward->done()) return {std::move(maxima), std::move(sums)};
   forward->count();
-  const core::Round round = forward->round();
-  Tensor out = empty_beside(x, {round.count}, type_of_number(round.kind));
-  std::memcpy(out.mutable_data_ptr(), round.data, round.count * size_of_number(round.kind));
-  return {std::move(out), round.kind == core::Round::Kind::max_f64};
+  for (const core::Reduction& reduction : forward->round()) {
+    Tensor& to = reduction.kind == core::Reduction::Kind::max_f64 ? maxima : sums;
+    to = empty_beside(x, {reduction.count}, type_of_number(reduction.kind));
+    std::memcpy(to.mutable_data_ptr(), reduction.data, size_of(reduction));
+  }
+  return {std::move(maxima), std::move(sums)};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t> finish(
@@ -229,7 +235,7 @@ STABLE_TORCH_LIBRARY(qact_world, m) {
       "next_round(Tensor x, Tensor? weight_in, Tensor? bias_in, Tensor? weight_out, "
       "Tensor? bias_out, float eps, int levels, float bound, float positive_share, "
       "float bandwidth, int algorithm, int rank, int ranks, Tensor rounds) "
-      "-> (Tensor round, bool maximum)");
+      "-> (Tensor maxima, Tensor sums)");
   m.def(
       "finish(Tensor x, Tensor? weight_in, Tensor? bias_in, Tensor? weight_out, "
       "Tensor? bias_out, float eps, int levels, float bound, float positive_share, "

@@ -31,10 +31,12 @@ class WorldCounts {
       words_[i / 2] += static_cast<uint32_t>(counts_[i]) << (i % 2 * 16);
     }
   }
-  Round round() {
+  Reduction reduction() {
     std::vector<uint32_t>& words = words_;
-    if (packed_) return {Round::Kind::sum_i32, words.data(), static_cast<int64_t>(words.size())};
-    return {Round::Kind::sum_i32, counts_.data(), static_cast<int64_t>(counts_.size())};
+    if (packed_) {
+      return {Reduction::Kind::sum_i32, words.data(), static_cast<int64_t>(words.size())};
+    }
+    return {Reduction::Kind::sum_i32, counts_.data(), static_cast<int64_t>(counts_.size())};
   }
   void unpack() {
     const uint32_t mask = QACT_MUTANT("counts_of_15_bits") ? 0x7fff : 0xffff;

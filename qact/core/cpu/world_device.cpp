@@ -62,7 +62,10 @@ class DeviceForward final : WithHostSide, public WorldRounds<float> {
 
   void next() override {
     const Round own = WorldRounds<float>::round();
-    device_.to_host(own.data, round_.data, own.count * (own.kind == Round::Kind::sum_i32 ? 4 : 8));
+    for (size_t i = 0; i < own.size(); ++i) {
+      device_.to_host(own[i].data, round_[i].data,
+                      own[i].count * (own[i].kind == Reduction::Kind::sum_i32 ? 4 : 8));
+    }
     if (stage_ == Stage::gather) code_.resize(channels_.size() * call_.shape.context_size());
     call_.code = code_.data();
     WorldRounds<float>::next();
@@ -90,10 +93,8 @@ class DeviceForward final : WithHostSide, public WorldRounds<float> {
  private:
   Round counted() {
     switch (stage_) {
-      case Stage::extremes:
-        return device_.extremes(rank_);
-      case Stage::moments:
-        return device_.moments();
+      case Stage::summary:
+        return device_.summary(rank_);
       case Stage::bins:
         describe_bins(/*searched=*/false);
         return device_.bins(bins_, histograms_.size(), histograms_.packed());
@@ -155,7 +156,7 @@ class DeviceForward final : WithHostSide, public WorldRounds<float> {
 
   LayerForward on_device_;
   WorldDevice& device_;
-  Round round_ = {};
+  Round round_;
   std::vector<uint8_t> code_;  // of gathered channels
   std::vector<WorldBins> bins_;
   std::vector<WorldHeavyBin> heavy_;

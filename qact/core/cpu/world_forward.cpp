@@ -1,6 +1,7 @@
 // The forward pass over several ranks on the CPU: what each round counts of this rank's values.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -24,10 +25,8 @@ class Forward final : public WorldRounds<Real> {
 
   void count() override {
     switch (stage_) {
-      case Stage::extremes:
-        return count_extremes();
-      case Stage::moments:
-        return count_moments();
+      case Stage::summary:
+        return count_summary();
       case Stage::bins:
         return count_histograms();
       case Stage::search:
@@ -66,11 +65,14 @@ class Forward final : public WorldRounds<Real> {
   }
 
   // A NaN or an infinity makes the sum one, and then both extremes.
-  void count_extremes() {
+  void count_summary() {
     std::vector<Moments<Real>> states(channels_.size());
     for_each_strip([&](int64_t c, int64_t tile, const Real* x, int64_t n) {
       if (tile == 0) start_moments(states[c], x[0]);
       kernels_.moments(x, n, states[c]);
+      const Real bound = largest(states[c]);
+      if (!std::isfinite(bound)) return;  // neither is the channel, whose moments nobody needs
+      ExactMoments<Real>::add(x, n, bound, moments_.data() + ExactMoments<Real>::kWords * c);
     });
     for (size_t c = 0; c < channels_.size() && plan_; ++c) {
       bool imprecise = false;
@@ -82,10 +84,15 @@ class Forward final : public WorldRounds<Real> {
     extremes_[2 * channels_.size() + rank_.rank] = static_cast<double>(call_.shape.batch);
   }
 
-  void count_moments() {
-    for_each_strip([&](int64_t c, int64_t, const Real* x, int64_t n) {
-      this->fixed(channels_[c]).add(x, n, moments_.data() + FixedMoments::kWords * c);
-    });
+  // Absolute value so far; NaN or infinity where one of the values is.
+  static Real largest(const Moments<Real>& state) {
+    Real out = 0;
+    double sums = 0;
+    for (int l = 0; l < kLanes<Real>; ++l) {
+      sums += state.sum[l];
+      if (state.low[l] <= state.high[l]) out = std::max({out, -state.low[l], state.high[l]});
+    }
+    return std::isfinite(sums) ? out : std::numeric_limits<Real>::quiet_NaN();
   }
 
   void count_histograms() {

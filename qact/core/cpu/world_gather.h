@@ -31,8 +31,8 @@ class GatheredContexts {
     values_.assign(at_once_ * n, 0);
     return left > 0;
   }
-  Round round() {
-    return {sizeof(Real) == 4 ? Round::Kind::sum_i32 : Round::Kind::sum_i64, values_.data(),
+  Reduction reduction() {
+    return {sizeof(Real) == 4 ? Reduction::Kind::sum_i32 : Reduction::Kind::sum_i64, values_.data(),
             static_cast<int64_t>(values_.size())};
   }
   // Those that are being gathered.

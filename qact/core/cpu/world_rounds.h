@@ -12,7 +12,7 @@
 #include "qact/core/cpu/world_channel.h"
 #include "qact/core/cpu/world_counts.h"
 #include "qact/core/cpu/world_gather.h"
-#include "qact/core/fixed_moments.h"
+#include "qact/core/exact_moments.h"
 #include "qact/core/mutant.h"
 #include "qact/core/world.h"
 
@@ -28,26 +28,25 @@ class WorldRounds : public WorldForward {
         kernels_(tensor_kernels<Real>(execution.simd)),
         tables_(table_kernels(execution.simd)),
         channels_(call.shape.channels),
-        extremes_(2 * channels_.size() + rank.ranks, -kInfinity) {}
+        extremes_(2 * channels_.size() + rank.ranks, -kInfinity),
+        moments_(ExactMoments<Real>::kWords * channels_.size()) {}
 
   bool done() const override { return stage_ == Stage::done; }
   int64_t values() const override { return images_ * call_.shape.spatial; }
 
   Round round() override {
-    const auto of = [](Round::Kind kind, auto& numbers) -> Round {
+    const auto of = [](Reduction::Kind kind, auto& numbers) -> Reduction {
       return {kind, numbers.data(), static_cast<int64_t>(numbers.size())};
     };
     switch (stage_) {
-      case Stage::extremes:
-        return of(Round::Kind::max_f64, extremes_);
-      case Stage::moments:
-        return of(Round::Kind::sum_i64, moments_);
+      case Stage::summary:
+        return {of(Reduction::Kind::max_f64, extremes_), of(Reduction::Kind::sum_i64, moments_)};
       case Stage::bins:
-        return histograms_.round();
+        return {histograms_.reduction()};
       case Stage::search:
-        return intervals_.round();
+        return {intervals_.reduction()};
       case Stage::gather:
-        return gathered_.round();
+        return {gathered_.reduction()};
       case Stage::done:
         break;
     }
@@ -56,10 +55,8 @@ class WorldRounds : public WorldForward {
 
   void next() override {
     switch (stage_) {
-      case Stage::extremes:
-        return take_extremes();
-      case Stage::moments:
-        return take_moments();
+      case Stage::summary:
+        return take_summary();
       case Stage::bins:
         return take_histograms();
       case Stage::search:
@@ -74,22 +71,16 @@ class WorldRounds : public WorldForward {
  protected:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-  enum class Stage { extremes, moments, bins, search, gather, done };
+  enum class Stage { summary, bins, search, gather, done };
   using How = WorldHow;
   using Channel = WorldChannel<Real>;
-
-  FixedMoments fixed(const Channel& channel) const {
-    return {static_cast<double>(channel.summary.low), static_cast<double>(channel.summary.high)};
-  }
 
   // Whether a round needs a channel's values.
   bool wanted(int64_t c) const {
     const Channel& channel = channels_[c];
     switch (stage_) {
-      case Stage::extremes:
+      case Stage::summary:
         return true;
-      case Stage::moments:
-        return std::isfinite(channel.summary.high - channel.summary.low);
       case Stage::search:
         return channel.search.open();
       case Stage::gather:
@@ -105,15 +96,15 @@ class WorldRounds : public WorldForward {
   const TensorKernels<Real>& kernels_;
   const TableKernels& tables_;
   std::vector<Channel> channels_;
-  Stage stage_ = Stage::extremes;
+  Stage stage_ = Stage::summary;
   int64_t images_ = 0, images_before_ = 0;  // of all ranks, and of those before this one
   std::vector<double> extremes_;            // [channels] of -low and high, [ranks] of images
-  std::vector<int64_t> moments_;
+  std::vector<int64_t> moments_;            // [channels] of ExactMoments' words
   WorldCounts histograms_, intervals_;
   GatheredContexts<Real> gathered_;
 
  private:
-  void take_extremes() {
+  void take_summary() {
     for (size_t c = 0; c < channels_.size(); ++c) {
       channels_[c].summary.low = static_cast<Real>(-extremes_[2 * c]);
       channels_[c].summary.high = static_cast<Real>(extremes_[2 * c + 1]);
@@ -134,11 +125,10 @@ class WorldRounds : public WorldForward {
       for (size_t c = 0; c < channels_.size(); ++c) gathered_.add(static_cast<int64_t>(c));
       return go_on();
     }
-    moments_.assign(FixedMoments::kWords * channels_.size(), 0);
-    stage_ = Stage::moments;
+    plan_channels();
   }
 
-  void take_moments() {
+  void plan_channels() {
     int64_t bins = 0;
     for (size_t c = 0; c < channels_.size(); ++c) {
       Channel& channel = channels_[c];
@@ -158,7 +148,8 @@ class WorldRounds : public WorldForward {
     channel.how = How::not_finite;
     summary.mean = summary.variance = std::numeric_limits<double>::quiet_NaN();
     if (!std::isfinite(summary.high - summary.low)) return;
-    const auto moments = fixed(channel).of(moments_.data() + FixedMoments::kWords * c, summary.n);
+    const auto moments =
+        ExactMoments<Real>::of(moments_.data() + ExactMoments<Real>::kWords * c, summary.n);
     summary.mean = moments.mean;
     summary.variance = moments.variance;
     channel.norm = ChannelNorm(call_, c, summary.mean, summary.variance);

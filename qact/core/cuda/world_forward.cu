@@ -8,7 +8,7 @@
 #include "qact/core/codes.h"
 #include "qact/core/cuda/world.cuh"
 #include "qact/core/cuda/world.h"
-#include "qact/core/fixed_moments.h"
+#include "qact/core/exact_moments.h"
 #include "qact/core/mutant.h"
 
 namespace qact::core::cuda {
@@ -56,27 +56,29 @@ __global__ void world_extremes_round(const uint32_t* keys, uint32_t channels, ui
   round[i] = key == kNone ? -infinity : key == kBad ? infinity : high ? value : -value;
 }
 
+// Of the channel's own values, whose extremes are known.
 template <class T, bool kColumns>
-__global__ void world_moments(WorldTensor<const T> x, WorldExtent extent, const double* extremes,
+__global__ void world_moments(WorldTensor<const T> x, WorldExtent extent, const uint32_t* keys,
                               unsigned long long* words) {
+  using Moments = ExactMoments<float>;
   const uint32_t channel = world_channel<kColumns>();
   const bool inside = channel < extent.channels;
-  const float low = inside ? static_cast<float>(-extremes[2 * channel]) : 0;
-  const float high = inside ? static_cast<float>(extremes[2 * channel + 1]) : 0;
-  const bool wanted = inside && isfinite(high - low);
-  FixedMoments::Sums sums;
+  const uint32_t low = inside ? keys[2 * channel] : kBad;
+  const uint32_t high = inside ? keys[2 * channel + 1] : kBad;
+  const bool wanted = low != kBad && high != kBad;
+  unsigned long long* own = words + Moments::kWords * channel;
+  const auto add_word = [&](int i, int64_t digit) {
+    atomicAdd(own + i, static_cast<unsigned long long>(digit));
+  };
+  Moments::Sums sums(wanted ? fmaxf(-key_value(low, false), key_value(high, true)) : 0.0f);
   if (wanted) {
-    const FixedMoments fixed(low, high);
     for_each_own<kColumns>(extent, [&](uint32_t, uint32_t image, uint32_t place) {
-      fixed.add(to_float(world_at(x, channel, image, place)), sums);
+      sums.add(to_float(world_at(x, channel, image, place)), add_word);
     });
   }
-  for (int i = 0; i < FixedMoments::kWords; ++i) {
-    unsigned long long word = sums.word(i);
-    if (!kColumns) word = sum_warp(word);
-    const bool adds = kColumns || threadIdx.x % kWarp == 0;
-    if (wanted && adds) atomicAdd(words + FixedMoments::kWords * channel + i, word);
-  }
+  // A warp has fewer values than kMostValues: 2,112 blocks of more fit into no GPU's memory.
+  if (!kColumns) sums.add_up([](unsigned long long word) { return sum_warp(word); });
+  if (wanted && (kColumns || threadIdx.x % kWarp == 0)) sums.finish(add_word);
 }
 
 // Counters, of which a word of 32 bits has one or two.
@@ -203,28 +205,23 @@ class Device final : public WorldDevice {
         channels_(static_cast<uint32_t>(call.shape.channels)),
         x_(call.x) {}
 
-  Round extremes(const Rank& rank) override {
+  Round summary(const Rank& rank) override {
     uint32_t* keys = filled<uint32_t>(2 * channels_, 0xff);
+    const int64_t words = ExactMoments<float>::kWords * call_.shape.channels;
+    auto* moments = filled<unsigned long long>(words, 0);
     run([&]<bool kColumns>(const WorldExtent& extent, dim3 grid) {
       launch(kWhat, world_extremes<T, kColumns>, grid, kWorldThreads, 0, stream_, x_, extent, keys);
+      launch(kWhat, world_moments<T, kColumns>, grid, kWorldThreads, 0, stream_, x_, extent, keys,
+             moments);
     });
     const int64_t count = 2 * call_.shape.channels + rank.ranks;
-    extremes_ = allocate<double>(count);
+    auto* extremes = allocate<double>(count);
     const auto blocks = static_cast<unsigned>((count + kWorldThreads - 1) / kWorldThreads);
     launch(kWhat, world_extremes_round, dim3(blocks), kWorldThreads, 0, stream_, keys, channels_,
            static_cast<uint32_t>(rank.rank), static_cast<uint32_t>(rank.ranks),
-           static_cast<double>(call_.shape.batch), extremes_);
-    return {Round::Kind::max_f64, extremes_, count};
-  }
-
-  Round moments() override {
-    const int64_t count = FixedMoments::kWords * call_.shape.channels;
-    auto* words = filled<unsigned long long>(count, 0);
-    run([&]<bool kColumns>(const WorldExtent& extent, dim3 grid) {
-      launch(kWhat, world_moments<T, kColumns>, grid, kWorldThreads, 0, stream_, x_, extent,
-             extremes_, words);
-    });
-    return {Round::Kind::sum_i64, words, count};
+           static_cast<double>(call_.shape.batch), extremes);
+    return {{Reduction::Kind::max_f64, extremes, count},
+            {Reduction::Kind::sum_i64, moments, words}};
   }
 
   Round bins(std::span<const WorldBins> channels, int64_t bins, bool packed) override {
@@ -257,7 +254,7 @@ class Device final : public WorldDevice {
       launch(kWhat, world_gather<T, kColumns>, grid, kWorldThreads, 0, stream_, x_, extent, own, n,
              first, bits);
     });
-    return {Round::Kind::sum_i32, bits, count * n};
+    return {{Reduction::Kind::sum_i32, bits, count * n}};
   }
 
   void to_host(void* to, const void* from, size_t bytes) override {
@@ -304,7 +301,7 @@ class Device final : public WorldDevice {
     const int64_t words = packed ? (counters + 1) / 2 : counters;
     const Counters to{filled<uint32_t>(words, 0), packed};
     count(to);
-    return {Round::Kind::sum_i32, to.words, words};
+    return {{Reduction::Kind::sum_i32, to.words, words}};
   }
 
   // start.operator()<columns>(extent, grid), unless this rank has no images.
@@ -327,7 +324,6 @@ class Device final : public WorldDevice {
   cudaStream_t stream_;
   uint32_t channels_;
   WorldTensor<const T> x_;
-  double* extremes_ = nullptr;
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const Worl
   core::world_backward_sums(call, own.data(), execution);
   std::vector<double> all = own;
   all_reduce(process_group("quantile_layer_world_backward", group),
-             {core::Round::Kind::sum_f64, all.data(), static_cast<int64_t>(all.size())});
+             {{core::Reduction::Kind::sum_f64, all.data(), static_cast<int64_t>(all.size())}});
   core::world_backward_write(call, static_cast<double>(kept.values.item<int64_t>()), own.data(),
                              all.data(), execution);
   return {operands.take(), affine_rows(gradients, grad_y)};

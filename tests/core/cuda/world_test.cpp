@@ -68,6 +68,15 @@ TEST(CudaWorld, EqualsTheCpuOnLongContexts) {
   }
 }
 
+TEST(CudaWorld, EqualsTheCpuOnAnyMagnitude) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Layout layout : {Layout::contiguous, Layout::channels_last}) {
+      World given = of_all_magnitudes({6, 3, 301}, dtype, layout);
+      expect_cpus(given, {2, 0, 4});
+    }
+  }
+}
+
 TEST(CudaWorld, PartsChangeNoBit) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const Layout layout : {Layout::contiguous, Layout::channels_last}) {
