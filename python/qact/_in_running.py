@@ -29,17 +29,29 @@ def in_running(layer: QuantileActivation, x: Tensor, quantised: bool, track: boo
         return in_images(layer, x)
     if layer.context_mode == "tracked":
         return _in_tracked(layer, x, quantised)
-    return _in_blend(layer, x, quantised, track)
+    return in_blend(layer, x, quantised, track, Batch(x))
 
 
-def in_images(layer: QuantileActivation, x: Tensor) -> Tensor:
-    """x: the channels whose scope is the image."""
+def in_images(layer: QuantileActivation, x: Tensor, empty: bool = False) -> Tensor:
+    """x: the channels whose scope is the image. empty: of no images, which only a layer of several
+    processes has here."""
     channels = x.shape[1]
-    weight_in, bias_in, weight_out, bias_out = (
+    weight_in, bias_in, weight_out, bias_out = vectors = [
         v if v is None else v[:channels]
-        for v in (layer.weight_in, layer.bias_in, layer.weight_out, layer.bias_out))
+        for v in (layer.weight_in, layer.bias_in, layer.weight_out, layer.bias_out)]
+    if empty:
+        return of_no_images(x, vectors)
     settings = (*layer._settings(channels)[:-1], 0)
     return _autograd.layer(x, weight_in, bias_in, weight_out, bias_out, settings, False)[0]
+
+
+def of_no_images(x: Tensor, vectors: list[Optional[Tensor]]) -> Tensor:
+    """The layer of no images, whose parameters still have gradients: 0."""
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    for vector in vectors:
+        if vector is not None:
+            x = x * vector.view(shape).to(x.dtype)
+    return x.clone()
 
 
 def _halves(layer: QuantileActivation, x: Tensor) -> tuple[Optional[Tensor], Tensor]:
@@ -52,8 +64,9 @@ def _halves(layer: QuantileActivation, x: Tensor) -> tuple[Optional[Tensor], Ten
     return images, others
 
 
-def _joined(layer: QuantileActivation, images: Optional[Tensor], others: Tensor) -> Tensor:
-    return others if images is None else torch.cat([in_images(layer, images), others], 1)
+def _joined(layer: QuantileActivation, images: Optional[Tensor], others: Tensor,
+            empty: bool = False) -> Tensor:
+    return others if images is None else torch.cat([in_images(layer, images, empty), others], 1)
 
 
 def _numbers(layer: QuantileActivation, quantised: bool) -> tuple:
@@ -97,16 +110,33 @@ def _tracked_state(layer: QuantileActivation) -> tuple[Tensor, _Vectors]:
             layer.running_mean_out, layer.running_var_out, layer.weight_out, layer.bias_out)
 
 
+class Batch:
+    """What the running context is blended with: x, of which others may know more than this one."""
+
+    empty = False  # whether x itself has no images
+
+    def __init__(self, x: Tensor) -> None:
+        self.images, self.values = x.shape[0], x.numel() // x.shape[1]
+
+    def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The unbiased variance and the mean of each channel."""
+        return channel_statistics(x)
+
+    def context(self, x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor]) -> Tensor:
+        return context_build(x, scale, shift)
+
+
 class _Blend:
     """How a batch's statistics meet the running ones. prior: the running context counts as so many
     images against the batch's own. stream: the running one moves by momentum and is used after
     that. It is written at the end, so that an error on the way leaves it as it was."""
 
-    def __init__(self, layer: QuantileActivation, images: Union[int, Tensor], track: bool) -> None:
+    def __init__(self, layer: QuantileActivation, batch: Batch, track: bool) -> None:
         stream = layer.context_mode == "stream"
+        images: Union[int, Tensor] = batch.images
         if isinstance(images, Tensor):  # of torch.jit.trace, which follows sizes as tensors
             images = images.double()
-        self.images, self.track = images, stream and track
+        self.batch, self.images, self.track = batch, images, stream and track
         self.prior = None if stream else layer.prior
         self.momentum = _STREAM_MOMENTUM if layer.momentum is None else layer.momentum
         self.share = self.momentum if stream else images / (layer.prior + images)
@@ -125,11 +155,13 @@ class _Blend:
         return blended
 
     def norm(self, running: Norm, x: Tensor) -> Norm:
-        var, mean = channel_statistics(x)
+        var, mean = self.batch.statistics(x)
         return running._replace(mean=self._vector(running.mean, mean),
                                 var=self._vector(running.var, var))
 
-    def context(self, running: Tensor, batch: Tensor, n: int) -> Tensor:
+    def context(self, running: Tensor, x: Tensor, scale: Optional[Tensor],
+                shift: Optional[Tensor]) -> Tensor:
+        batch, n = self.batch.context(x, scale, shift), self.batch.values
         if torch.jit.is_tracing():  # the operator takes numbers, which would stay those of the trace
             values = torch.ones((), dtype=torch.float64, device=running.device) * n
             if self.prior is not None:
@@ -160,12 +192,13 @@ def _into_one(layer: QuantileActivation, x: Tensor, quantiles: Tensor, inner: No
     return _autograd.tracked(x, quantiles, vectors, _numbers(layer, quantised))
 
 
-def _in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
+def in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool,
+             batch: Batch) -> Tensor:
     device = given(layer.context).device
     if x.device != device:  # what blends vectors would not say which
         raise RuntimeError(f"[{type(layer).__name__}] expected x on {device}, as the layer, got "
                            f"{x.device}")
-    blending = _Blend(layer, x.shape[0], track)
+    blending = _Blend(layer, batch, track)
     y = _blended(layer, x, quantised, blending)
     blending.write()
     if blending.track:
@@ -181,12 +214,14 @@ def _blended(layer: QuantileActivation, x: Tensor, quantised: bool, blending: _B
     if layer.norm_in:
         inner = blending.norm(layer._running_norm("in"), others)
         scale, shift = inner.folded(layer.eps)
-    context = blending.context(given(layer._rows(layer.context)),
-                               context_build(others, scale, shift),
-                               others.numel() // others.shape[1])
+    context = blending.context(given(layer._rows(layer.context)), others, scale, shift)
     quantiles = ops.context_quantiles(context, layer.levels, layer.bound, layer.positive_share)
-    y = None if images is None else _into_one(layer, x, quantiles, given(inner), quantised)
-    if y is None:
+    y, empty = None, blending.batch.empty
+    if images is not None and not empty:
+        y = _into_one(layer, x, quantiles, given(inner), quantised)
+    if empty:  # all processes take part in the sums, and in their gradients
+        u = of_no_images(others, [scale, shift])
+    elif y is None:
         u = quantile_apply(others, quantiles, scale, shift, None, None, layer.bandwidth, quantised)
     else:
         u = y[:, layer._image_channels:]
@@ -197,4 +232,4 @@ def _blended(layer: QuantileActivation, x: Tensor, quantised: bool, blending: _B
     if y is not None:
         torch.add(u * scale.view(shape), shift.view(shape), out=u)
         return y
-    return _joined(layer, images, (u * scale.view(shape) + shift.view(shape)).to(x.dtype))
+    return _joined(layer, images, (u * scale.view(shape) + shift.view(shape)).to(x.dtype), empty)

@@ -6,11 +6,11 @@ from typing import Any, Optional
 import torch
 from torch import Tensor, nn
 
-from ._in_running import in_images
+from ._in_running import in_blend, in_images, of_no_images
 from ._library import ops
 from ._norms import given
 from ._options import describe
-from ._ranks import ranks_of, reduce
+from ._ranks import BatchOfRanks, Ranks, ranks_of, reduce
 from ._twice import refusing
 from .context_mode import layers
 from .modules import QuantileActivation
@@ -54,15 +54,6 @@ class _WorldLayer(torch.autograd.Function):
         return (grad_x, *wanted, None, None, None, None)
 
 
-def _of_no_images(x: Tensor, vectors: list[Optional[Tensor]]) -> Tensor:
-    """The layer of no images, whose parameters still have gradients: 0."""
-    shape = [1, -1] + [1] * (x.dim() - 2)
-    for vector in vectors:
-        if vector is not None:
-            x = x * vector.view(shape).to(x.dtype)
-    return x.clone()
-
-
 class SyncQuantileActivation(QuantileActivation):
     """QuantileActivation whose context, where it is the batch's own, is that of all ranks of a
     process group, as torch's SyncBatchNorm takes its statistics. Channels that are ranked in their
@@ -73,12 +64,14 @@ class SyncQuantileActivation(QuantileActivation):
     input is that of the sum of all ranks' losses, and a rank's gradients of the parameters are those
     of its own loss, which DistributedDataParallel and FSDP average.
 
-    Every forward and backward pass in a batch's own context is collective: all ranks call them in
-    the same order. ``tracked`` in eval() communicates nothing; ``prior`` and ``stream`` are refused.
+    Every forward and backward pass in a batch's own context is collective, and so are those that
+    blend with it (``prior``, ``stream``): all ranks call them in the same order. Blended statistics
+    are sums in double, whose order depends on the ranks. ``tracked`` in eval() communicates nothing.
 
     Args:
         process_group: None: all processes. Without ``torch.distributed``, this one alone.
-        others: as of QuantileActivation, with both norms and the scope ``batch``. CPU tensors.
+        others: as of QuantileActivation, with both norms and the scope ``batch``. Tensors on the
+            CPU, but for ``tracked``, ``prior`` and ``stream``.
 
     >>> import torch, qact
     >>> layer = qact.SyncQuantileActivation(8, image_share=0.5)
@@ -109,10 +102,23 @@ class SyncQuantileActivation(QuantileActivation):
             return super()._run(x, quantised, track)  # which refuses it
         if self.training or self.context_mode == "batch" or not self.track_running_stats:
             return self._in_world(x, track and self.training and self.track_running_stats)
-        if self.context_mode != "tracked" and ranks_of(self.process_group).size > 1:
-            raise RuntimeError(f"[{type(self).__name__}] expected context_mode tracked or batch "
-                               f"with several processes, got {self.context_mode}")
+        if self.context_mode in ("prior", "stream") and self._image_channels < self.num_features:
+            ranks = ranks_of(self.process_group)
+            if ranks.size > 1:
+                return self._in_blend(x, quantised, track, ranks)
+        if x.shape[0] == 0:
+            return of_no_images(x, self._vectors())
         return super()._run(x, quantised, track)
+
+    def _vectors(self) -> list[Optional[Tensor]]:
+        return [self.weight_in, self.bias_in, self.weight_out, self.bias_out]
+
+    @torch.compiler.disable
+    def _in_blend(self, x: Tensor, quantised: bool, track: bool, ranks: Ranks) -> Tensor:
+        batch = BatchOfRanks(x, ranks)
+        if batch.images == 0:
+            return of_no_images(x, self._vectors())
+        return in_blend(self, x, quantised, track, batch)
 
     @torch.compiler.disable
     def _in_world(self, x: Tensor, track: bool) -> Tensor:
@@ -121,17 +127,14 @@ class SyncQuantileActivation(QuantileActivation):
                                f"{describe(x)} on {x.device}: contexts over several processes have "
                                "no CUDA kernels yet")
         first = self._image_channels
-        vectors = [self.weight_in, self.bias_in, self.weight_out, self.bias_out]
         parts = []
         if first > 0:
-            own = [v if v is None else v[:first] for v in vectors]
-            parts.append(_of_no_images(x[:, :first], own) if x.shape[0] == 0 else
-                         in_images(self, x[:, :first]))
+            parts.append(in_images(self, x[:, :first], empty=x.shape[0] == 0))
         if first < self.num_features:
             beside: list[Any] = []
-            parts.append(_WorldLayer.apply(
-                x[:, first:], *(self._rows(v) for v in vectors), self._settings(first)[:-2], track,
-                self.process_group, beside))
+            vectors = (self._rows(v) for v in self._vectors())
+            parts.append(_WorldLayer.apply(x[:, first:], *vectors, self._settings(first)[:-2], track,
+                                           self.process_group, beside))
             if track:
                 self._track(*beside)
         elif track:

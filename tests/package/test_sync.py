@@ -18,7 +18,7 @@ from qact.timm import NormAct2d
 sys.path.append(str(ROOT / "tests" / "python"))
 import ranks as processes  # noqa: E402
 
-SPLITS = {2: (1, 5), 4: (2, 0, 3, 1)}
+SPLITS = {2: (1, 5), 3: (2, 0, 4), 4: (2, 0, 3, 1)}
 CASES = [(share, spatial, dtype) for share in (0.0, 0.5, 1.0) for spatial in (3, 90)
          for dtype in (torch.float32, torch.float64)]
 
@@ -36,6 +36,35 @@ def layer_and_input(share, spatial, dtype):
 def step(case, images, group=None):
     layer, x, grad = layer_and_input(*case)
     layer.process_group = group
+    x = x[images].requires_grad_()
+    y = layer(x)
+    y.backward(grad[images])
+    return (y.detach(), x.grad, torch.stack([p.grad for p in layer.parameters()]),
+            [buffer.clone() for buffer in layer.buffers()])
+
+
+BLENDS = [(mode, momentum, share, dtype) for mode in ("prior", "stream")
+          for momentum in (0.1, None) for share in (0.0, 0.5, 1.0)
+          for dtype in (torch.float32, torch.float64)]
+
+
+def blending_layer_and_input(mode, momentum, share, dtype):
+    """A layer that has a running context."""
+    layer, x, grad = layer_and_input(share, 90, dtype)
+    tracked = qact.QuantileActivation(4, image_share=share, dtype=dtype)
+    tracked.load_state_dict(layer.state_dict())
+    tracked((0.3 * x).exp())
+    layer.load_state_dict(tracked.state_dict())
+    layer.momentum, layer.context_mode, layer.prior = momentum, mode, 3.0
+    return layer.eval(), x, grad
+
+
+def blend(case, images, group=None):
+    """Two batches, of which the second has gradients."""
+    layer, x, grad = blending_layer_and_input(*case)
+    layer.process_group = group
+    with torch.no_grad():
+        layer(x[images] + 1)
     x = x[images].requires_grad_()
     y = layer(x)
     y.backward(grad[images])
@@ -73,14 +102,9 @@ def mixed_contexts(rank):
 
 
 def refusals():
-    layer = qact.SyncQuantileActivation(3, context_mode="prior").eval()
-    messages = []
-    for call in (lambda: layer(torch.randn(4, 3)),
-                 lambda: qact.SyncQuantileActivation(3)(torch.randn(int(dist.get_rank() == 0), 3))):
-        with pytest.raises((RuntimeError, ValueError)) as error:
-            call()
-        messages.append(str(error.value).splitlines()[0])
-    return messages
+    with pytest.raises((RuntimeError, ValueError)) as error:
+        qact.SyncQuantileActivation(3)(torch.randn(int(dist.get_rank() == 0), 3))
+    return str(error.value).splitlines()[0]
 
 
 def of_other_ranks(rank):
@@ -104,12 +128,13 @@ def of_other_ranks(rank):
 
 
 def on_each_rank(rank, ranks):
-    out = {"steps": {}}
+    out = {"steps": {}, "blends": {}}
     for n, split in SPLITS.items():
         group = dist.new_group(range(n))
         if rank < n:
             own = slice(sum(split[:rank]), sum(split[:rank + 1]))
             out["steps"][n] = [step(case, own, group) for case in CASES]
+            out["blends"][n] = [blend(case, own, group) for case in BLENDS]
     own = slice(sum(SPLITS[ranks][:rank]), sum(SPLITS[ranks][:rank + 1]))
     ddp = train_step(DistributedDataParallel(network()), own, ranks)
     out["ddp"] = ddp.module.state_dict()
@@ -121,6 +146,8 @@ def on_each_rank(rank, ranks):
                    for name, value in train_step(model, own, ranks).state_dict().items()}
     out["contexts"] = mixed_contexts(rank)
     out["refusals"] = refusals()
+    out["no images"] = [qact.SyncQuantileActivation(3, context_mode=mode).eval()(torch.ones(0, 3))
+                        for mode in ("prior", "stream", "tracked")]
     out["of other ranks"] = of_other_ranks(rank)
     return out
 
@@ -142,6 +169,61 @@ def test_ranks_are_one_process(found, ranks):
             assert (grad - expected).abs().max() <= bound * expected.abs().max(), case
         for rank in of_ranks:
             assert all(torch.equal(a, b) for a, b in zip(rank[3], buffers)), case
+
+
+@pytest.mark.parametrize("ranks", SPLITS)
+def test_blending_ranks_are_one_process(found, ranks):
+    """Sums have another order, which moves no level of these inputs."""
+    for i, case in enumerate(BLENDS):
+        y, grad_x, affine, buffers = blend(case, slice(0, 6))
+        of_ranks = [result["blends"][ranks][i] for result in found[:ranks]]
+        bound = 1e-9 if case[-1] == torch.float64 else 1e-4
+        for value, expected in ((torch.cat([r[0] for r in of_ranks]), y),
+                                (torch.cat([r[1] for r in of_ranks]), grad_x),
+                                (sum(r[2] for r in of_ranks), affine)):
+            assert value.dtype == expected.dtype
+            assert (value - expected).abs().max() <= bound * (1 + expected.abs().max()), case
+        for rank in of_ranks:
+            for a, b, first in zip(rank[3], buffers, of_ranks[0][3]):
+                assert torch.equal(a, first), case
+                assert torch.allclose(a.double(), b.double(), rtol=bound, atol=bound), case
+
+
+@pytest.mark.parametrize("ranks", SPLITS)
+def test_blending_levels_are_those_of_cpp(cpp, found, ranks):
+    """By its operators, from the ranks' own contexts and the statistics of all images."""
+    for i, case in enumerate(BLENDS):
+        mode, momentum, share, dtype = case
+        if mode != "prior" or share == 1.0 or dtype != torch.float64:
+            continue
+        layer, x, _ = blending_layer_and_input(*case)
+        first = layer._image_channels
+        parts = x[:, first:].split(SPLITS[ranks])
+
+        def norm(end, values):
+            running = [v[first:].detach() for v in (
+                getattr(layer, "running_mean_" + end), getattr(layer, "running_var_" + end),
+                getattr(layer, "weight_" + end), getattr(layer, "bias_" + end))]
+            var, mean = torch.var_mean(values, [0, 2, 3])
+            scale = running[2] * (running[1].lerp(var, 6 / 9) + layer.eps).rsqrt()
+            return scale, running[3] - running[0].lerp(mean, 6 / 9) * scale
+
+        inner = norm("in", x[:, first:])
+        counts = sum(cpp.context_build(part, *inner) for part in parts if len(part) > 0)
+        values = 450 * 6 * 9 / 6
+        context = cpp.context_blend(layer.context[first:], values * 3 / 9, counts, values * 6 / 9)
+        quantiles = cpp.context_quantiles(context)
+        u = cpp.quantile_apply(x[:, first:], quantiles, *inner)
+        scale, shift = (v.view(-1, 1, 1) for v in norm("out", u))
+        y = torch.cat([rank["blends"][ranks][i][0] for rank in found[:ranks]])[:, first:]
+        levels = ((y - shift) / scale * layer.levels)
+        assert (levels - u * layer.levels).abs().max() < 1e-6, case
+        assert torch.equal(levels.round(), (u * layer.levels).round()), case
+
+
+def test_no_images_on_any_rank_stay_none(found):
+    for rank in found:
+        assert [y.shape for y in rank["no images"]] == [(0, 3)] * 3
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -188,10 +270,8 @@ def test_buffers_of_another_rank_are_noticed(found):
 
 def test_wrong_use_is_an_error_on_every_rank(found):
     for rank in found:
-        assert rank["refusals"] == [
-            "[SyncQuantileActivation] expected context_mode tracked or batch with several "
-            "processes, got prior",
-            "[quantile_layer_world] expected 2 to 2^30 - 1 values per channel over all ranks, got 1"]
+        assert rank["refusals"] == (
+            "[quantile_layer_world] expected 2 to 2^30 - 1 values per channel over all ranks, got 1")
 
 
 def test_conversion_keeps_parameters_and_other_scopes():
