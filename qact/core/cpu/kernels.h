@@ -246,7 +246,7 @@ struct RunScratch {
 // The values of each code and their level; its first bin, and the sum over its values of the bins
 // from there on.
 struct CodeRuns {
-  int32_t n[kCodes];  // a channel has at most 2^30 values
+  int32_t n[kCodes];  // a channel has fewer than 2^30 values
   int32_t first[kCodes];
   int64_t moment[kCodes];
   uint8_t level[kCodes];
