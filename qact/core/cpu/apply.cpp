@@ -15,21 +15,29 @@ namespace {
 
 using namespace cpu;
 
-// A channel's quantiles as the kernels search them.
-template <class Real>
-void load_thresholds(const double* quantiles, int levels, std::vector<Real>& thresholds) {
+// Of the tables of a channel with so many levels: as many as the kernels search, or read.
+size_t table_size(int levels) {
   size_t size = kShortTable;
   while (size - 1 < static_cast<size_t>(levels)) size *= 2;
-  thresholds.assign(size, std::numeric_limits<Real>::infinity());
+  return size;
+}
+
+// A channel's quantiles as the kernels search them.
+template <class Real>
+void load_thresholds(const double* quantiles, int levels, Real* thresholds) {
   for (int j = 0; j < levels; ++j) thresholds[j] = static_cast<Real>(quantiles[j]);
-  if (QACT_MUTANT("apply_less"))
-    for (Real& q : thresholds) q = std::nextafter(q, std::numeric_limits<Real>::infinity());
+  std::fill(thresholds + levels, thresholds + table_size(levels),
+            std::numeric_limits<Real>::infinity());
+  if (!QACT_MUTANT("apply_less")) return;
+  for (int j = 0; j < levels; ++j) {
+    thresholds[j] = std::nextafter(thresholds[j], std::numeric_limits<Real>::infinity());
+  }
 }
 
 // The cumulative weight of z, continuous: (level + the share of the way to the next
 // quantile) / (levels + 1).
 template <class Real>
-Real unquantised(Real z, int32_t level, const std::vector<Real>& q, int levels) {
+Real unquantised(Real z, int32_t level, const Real* q, int levels) {
   double share = 0;
   if (level == 0) {
     share = 1 / (1 + (static_cast<double>(q[0]) - z));
@@ -50,22 +58,27 @@ std::vector<double> level_shares(int levels) {
   return out;
 }
 
-// A channel's quantiles, and what its levels become.
+// A channel's quantiles, and what its levels become, in memory that is given.
 template <class Real>
 struct ApplyChannel {
   Affine<Real> map;
-  std::vector<Real> thresholds, outputs;
+  Real *thresholds, *outputs;
 
-  ApplyChannel(const QuantileApply& call, const std::vector<double>& shares, int64_t c)
-      : map(affine_of<Real>(call.scale, call.shift, c)) {
+  static size_t room(int levels) { return 2 * table_size(levels); }
+
+  ApplyChannel(const QuantileApply& call, const std::vector<double>& shares, int64_t c, Real* room)
+      : map(affine_of<Real>(call.scale, call.shift, c)),
+        thresholds(room),
+        outputs(room + table_size(call.levels)) {
     load_thresholds(call.quantiles + c * call.levels, call.levels, thresholds);
     const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
-    const auto output = [&](double share) {
-      return static_cast<Real>(share * out_scale + out_shift);
-    };
-    outputs.assign(std::max(call.levels + 1, kShortTable), output(shares.back()));
-    for (int k = 0; k < call.levels; ++k) outputs[k] = output(shares[k]);
+    for (int k = 0; k <= call.levels; ++k) {
+      outputs[k] = static_cast<Real>(shares[k] * out_scale + out_shift);
+    }
+    std::fill(outputs + call.levels + 1, outputs + table_size(call.levels), outputs[call.levels]);
   }
+
+  ApplyTable<Real> table(int levels) const { return {thresholds, levels, outputs}; }
 };
 
 // The level as a fraction between its two quantiles.
@@ -75,7 +88,7 @@ void apply_unquantised(const QuantileApply& call, int64_t c, const ApplyChannel<
   std::vector<Real> z(size + kLanes<Real>);
   std::vector<int32_t> level(size + kLanes<Real>);
   kernels.affine(x, size, channel.map, z.data());
-  kernels.search(z.data(), size, channel.thresholds.data(), call.levels, level.data());
+  kernels.search(z.data(), size, channel.thresholds, call.levels, level.data());
   const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
   for (int64_t i = 0; i < size; ++i) {
     const double u = unquantised(z[i], level[i], channel.thresholds, call.levels);
@@ -92,49 +105,43 @@ bool in_place_runs(const QuantileApply& call) {
   return call.quantised && call.shape.spatial >= kLanes<Real> && own(call.x) && own(call.y);
 }
 
-// A tile is a part of an image or whole images.
 template <class Real>
-void apply_runs(const QuantileApply& call, const TilePlan& plan, const TensorKernels<Real>& kernels,
-                const ApplyChannel<Real>& channel, int64_t c, int64_t tile) {
-  const int64_t spatial = plan.shape.spatial, start = plan.start(tile), size = plan.size(tile);
-  const auto first = [&](const View& v) {
-    return static_cast<Real*>(v.from(start / spatial, c).data) + start % spatial;
-  };
-  const int64_t images = std::max<int64_t>(1, size / spatial);
-  kernels.apply(first(call.x), {images, size / images, call.x.batch_stride, call.y.batch_stride},
-                channel.map, {channel.thresholds.data(), call.levels, channel.outputs.data()},
-                first(call.y));
+void apply_in_place(const QuantileApply& call, const std::vector<double>& shares,
+                    const TensorKernels<Real>& kernels, const ChannelRange& channels) {
+  std::vector<Real> room(ApplyChannel<Real>::room(call.levels));
+  for (int64_t c = channels.begin; c < channels.end; ++c) {
+    const ApplyChannel<Real> channel(call, shares, c, room.data());
+    kernels.apply(static_cast<const Real*>(call.x.from(0, c).data),
+                  {call.shape.batch, call.shape.spatial, call.x.batch_stride, call.y.batch_stride},
+                  channel.map, channel.table(call.levels),
+                  static_cast<Real*>(call.y.from(0, c).data));
+  }
 }
 
 template <class Real>
 void apply_group(const QuantileApply& call, const std::vector<double>& shares, const TilePlan& plan,
                  const TensorKernels<Real>& kernels, Strips<Real>& x, Strips<Real>& y,
                  int64_t group) {
-  const int64_t first = plan.first_channel(group);
-  const bool in_place = in_place_runs<Real>(call);
+  const int64_t first = plan.first_channel(group), count = plan.channels_of(group);
+  const size_t size = ApplyChannel<Real>::room(call.levels);
+  std::vector<Real> room(size * count);
   std::vector<ApplyChannel<Real>> channels;
-  channels.reserve(plan.channels_of(group));
-  for (int64_t g = 0; g < plan.channels_of(group); ++g) {
-    channels.emplace_back(call, shares, first + g);
+  channels.reserve(count);
+  for (int64_t g = 0; g < count; ++g) {
+    channels.emplace_back(call, shares, first + g, room.data() + size * g);
   }
   for (int64_t tile = 0; tile < plan.tiles; ++tile) {
-    const int64_t size = plan.size(tile);
-    for (int64_t g = 0; g < plan.channels_of(group); ++g) {
-      const ApplyChannel<Real>& channel = channels[g];
-      if (in_place) {
-        apply_runs(call, plan, kernels, channel, first + g, tile);
-        continue;
-      }
+    const int64_t n = plan.size(tile);
+    for (int64_t g = 0; g < count; ++g) {
       const Real* in = x.load(group, tile, g);
       Real* out = y.open(group, tile, g);
       if (call.quantised) {
-        kernels.apply(in, {1, size, 0, 0}, channel.map,
-                      {channel.thresholds.data(), call.levels, channel.outputs.data()}, out);
+        kernels.apply(in, {1, n, 0, 0}, channels[g].map, channels[g].table(call.levels), out);
       } else {
-        apply_unquantised(call, first + g, channel, kernels, in, size, out);
+        apply_unquantised(call, first + g, channels[g], kernels, in, n, out);
       }
     }
-    if (!in_place) y.store(group, tile);
+    y.store(group, tile);
   }
 }
 
@@ -161,7 +168,8 @@ struct ApplyGradChannel {
   ApplyGradChannel(const QuantileApplyBackward& call, int64_t c)
       : map(affine_of<Real>(call.scale, call.shift, c)) {
     const double* q = call.quantiles + c * call.levels;
-    load_thresholds(q, call.levels, thresholds);
+    thresholds.resize(table_size(call.levels));
+    load_thresholds(q, call.levels, thresholds.data());
     std::vector<double> f;
     level_density(q, call.levels, call.bandwidth, f);
     density.resize(std::max(call.levels + 1, kShortTable));
@@ -205,8 +213,14 @@ void quantile_apply(const QuantileApply& call, const Execution& execution) {
   const TilePlan plan(call.shape, call.x);
   const std::vector<double> shares = level_shares(call.levels);
   with_real(call.x.dtype, [&]<class Real>(Real) {
+    const TensorKernels<Real>& table = tensor_kernels<Real>(execution.simd);
     for_each_group(plan, execution, [&](int64_t begin, int64_t end) {
-      const TensorKernels<Real>& table = tensor_kernels<Real>(execution.simd);
+      if (in_place_runs<Real>(call)) {
+        const int64_t most = plan.shape.channels;
+        const ChannelRange channels = {plan.first_channel(begin),
+                                       std::min(plan.first_channel(end), most)};
+        return apply_in_place(call, shares, table, channels);
+      }
       Strips<Real> x(call.x, plan, table), y(call.y, plan, table);
       for (int64_t group = begin; group < end; ++group) {
         apply_group(call, shares, plan, table, x, y, group);

@@ -1,9 +1,8 @@
 // Levels and ranks by comparison; see TensorKernels in kernels.h. Included once per SIMD level.
 #pragma once
 
-#include <cstring>
-
 #include "qact/core/cpu/kernels.h"
+#include "qact/core/cpu/rank_shuffles.h"
 #include "qact/core/cpu/simd_tables.h"
 #include "qact/core/mutant.h"
 
@@ -14,7 +13,7 @@ namespace {
 template <class Real>
 inline IntVec<Real> find_level(const Vec<Real>& v, const Real* thresholds, int32_t count) {
   int32_t size = 1;
-  while (size - 1 < count) size *= 2;
+  while (size - 1 < count - QACT_MUTANT("search_first_step")) size *= 2;
   IntVec<Real> low{};
   for (int32_t step = size / 2; step > 0; step /= 2) {
     low += less_equal<Real>(gather(thresholds, low + (step - 1)), v) & step;
@@ -38,101 +37,98 @@ void search(const Real* z, int64_t n, const Real* thresholds, int32_t count, int
   }
 }
 
-// Levels among few thresholds, and their outputs, in tables that fit two registers each: first the
-// number k of every fourth threshold that is reached, then the three between, of which only a first
-// part can be reached. Thresholds 4 k + j, j = 0..3, and outputs of levels 4 k + j are a table
-// each.
-class ShortApply {
+// Levels among any number of thresholds, by binary search in memory.
+template <class Real>
+class MemorySearch {
  public:
-  explicit ShortApply(const ApplyTable<float>& table) {
-    int32_t thresholds[kShortTable], outputs[kShortTable];  // the bits of floats
-    std::memcpy(thresholds, table.thresholds, sizeof(thresholds));
-    std::memcpy(outputs, table.outputs, sizeof(outputs));
-    for (int k = 0; k < kQuarter; ++k) {
-      for (int j = 0; j < 4; ++j) {
-        thresholds_[j][k] = thresholds[4 * k + j];
-        outputs_[j][k] = outputs[4 * k + j];
-      }
-      if (QACT_MUTANT("apply_coarse")) thresholds_[3][k] = thresholds[4 * k + 2];
-    }
-  }
+  static constexpr int kVectors = 1;
+  using Place = IntVec<Real>;  // the level
 
-  Vec<float> operator()(const Vec<float>& z) const {
-    const IntVec<float> k = coarse(z);
-    Vec<float> out = entry(outputs_[0], k);
-    for (int j = 0; j < 3; ++j) {
-      const Vec<float> threshold = entry(thresholds_[j], k), more = entry(outputs_[j + 1], k);
-      out = each<Vec<float>>(
-          [&](int p) { return threshold.part[p] <= z.part[p] ? more.part[p] : out.part[p]; });
-    }
-    return out;
-  }
+  struct Table {
+    const Real* entries;
+    Vec<Real> at(const Place& level) const { return gather(entries, level); }
+  };
+  struct Levels {
+    explicit Levels(int32_t) {}
+    Vec<Real> at(const Place& level) const { return to_real<Real>(level); }
+  };
 
-  IntVec<float> level(const Vec<float>& z) const {
-    const IntVec<float> k = coarse(z);
-    IntVec<float> out = k * 4;
-    for (int j = 0; j < 3; ++j) {
-      out = out - less_equal<float>(entry(thresholds_[j], k), z);
-    }
-    return out;
+  explicit MemorySearch(const ApplyTable<Real>& table)
+      : thresholds_(table.thresholds), count_(table.count) {}
+
+  void find(const Vec<Real> (&z)[1], Place (&level)[1]) const {
+    level[0] = minimum(find_level<Real>(z[0], thresholds_, count_), all<IntVec<Real>>(count_));
   }
 
  private:
-  static constexpr int kQuarter = kShortTable / 4;
-  static_assert(kQuarter == 32);  // what lookup<1> takes
-
-  static Vec<float> entry(const int32_t* table, const IntVec<float>& k) {
-    const IntVec<float> bits = lookup<1>(table, k);
-    return each<Vec<float>>([&](int p) { return (Vec<float>::Part)bits.part[p]; });
-  }
-  IntVec<float> coarse(const Vec<float>& z) const {
-    IntVec<float> k{};
-    for (int32_t step = kQuarter / 2; step > 0; step /= 2) {
-      k += less_equal<float>(entry(thresholds_[3], k + (step - 1)), z) & step;
-    }
-    return k;
-  }
-
-  alignas(64) int32_t thresholds_[4][kQuarter];
-  alignas(64) int32_t outputs_[4][kQuarter];
+  const Real* thresholds_;
+  int32_t count_;
 };
 
+// run(search), with what is fastest.
+template <class Real, class Run>
+inline void with_search(const ApplyTable<Real>& table, const Run& run) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Real) == 4) {
+    if (table.count < kShortTable) return run(ShortSearch(table));
+  }
+#endif
+  run(MemorySearch<Real>(table));
+}
+
 template <class Real>
-void apply(const Real* x, const ChannelRuns& runs, const Affine<Real>& map,
+inline Vec<Real> mapped(const Vec<Real>& x, const Affine<Real>& map) {
+  return (x - map.centre) * map.scale + map.shift;
+}
+
+template <class Real>
+void apply(const Real* x, const ChannelRuns& runs, const Affine<Real>& shared_map,
            const ApplyTable<Real>& table, Real* y) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
-  const auto each_vector = [&](const auto& output) {
-    const auto value = [&](const V& in) -> V {
-      const V z = (in - map.centre) * map.scale + map.shift;
-      const V out = output(z);
-      return each<V>([&](int p) {
-        const auto ordered = z.part[p] == z.part[p] || QACT_MUTANT("apply_nan");
-        return ordered ? out.part[p] : z.part[p];
-      });
+  const Affine<Real> map = shared_map;
+  with_search(table, [&]<class Search>(const Search& search) {
+    const typename Search::Table outputs(table.outputs);
+    // Vectors by their outputs.
+    const auto replace = [&]<int kCount>(V(&values)[kCount]) {
+      typename Search::Place place[kCount];
+      for (V& v : values) v = mapped(v, map);
+      search.find(values, place);
+      for (int i = 0; i < kCount; ++i) {
+        const V z = values[i], out = outputs.at(place[i]);
+        values[i] = each<V>([&](int p) {
+          const auto ordered = z.part[p] == z.part[p] || QACT_MUTANT("apply_nan");
+          return ordered ? out.part[p] : z.part[p];
+        });
+      }
+    };
+    const auto replaced = [&](const V& v) -> V {
+      V one[1] = {v};
+      replace(one);
+      return one[0];
     };
     for (int64_t r = 0; r < runs.count; ++r) {
       const Real* from = x + r * runs.x_step;
       Real* to = y + r * runs.y_step;
       if (runs.size < kN) {
         const int some = (int)runs.size;
-        store_some(to, value(load_some<V>(from, some, (Real)0)), some);
+        store_some(to, replaced(load_some<V>(from, some, (Real)0)), some);
         continue;
       }
       // The last vector overlaps the one before; it is read first, since x may be y.
       const int64_t end = runs.size - kN;
       const V last = load<V>(from + end);
-      for (int64_t i = 0; i < end; i += kN) store(to + i, value(load<V>(from + i)));
-      if (!QACT_MUTANT("apply_last")) store(to + end, value(last));
+      int64_t i = 0;
+      for (constexpr int kAtOnce = Search::kVectors; i + kAtOnce * kN <= runs.size;
+           i += kAtOnce * kN) {
+        V some[kAtOnce];
+        for (int k = 0; k < kAtOnce; ++k) some[k] = load<V>(from + i + k * kN);
+        replace(some);
+        for (int k = 0; k < kAtOnce; ++k) store(to + i + k * kN, some[k]);
+      }
+      for (; i < end; i += kN) store(to + i, replaced(load<V>(from + i)));
+      if (i < runs.size && !QACT_MUTANT("apply_last")) store(to + end, replaced(last));
     }
-  };
-  if constexpr (sizeof(Real) == 4) {
-    if (table.count < kShortTable) return each_vector(ShortApply(table));
-  }
-  const IntVec<Real> counts = all<IntVec<Real>>(table.count);
-  each_vector([&](const V& z) {
-    return gather(table.outputs,
-                  minimum(find_level<Real>(z, table.thresholds, table.count), counts));
   });
 }
 
@@ -140,26 +136,28 @@ template <class Real>
 void apply_grad(const Real* x, const Real* dy, int64_t n, const Affine<Real>& shared_map,
                 const ApplyTable<Real>& table, ApplySums& sums, Real* dx) {
   using V = Vec<Real>;
-  using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
   constexpr int64_t kBlock = 64 * kN;  // added up in Real
   const Affine<Real> map = shared_map;
-  const auto run = [&](const auto& level_of, const auto& output) {
+  with_search(table, [&]<class Search>(const Search& search) {
+    const typename Search::Table outputs(table.outputs);
+    const typename Search::Levels levels(table.count);
     V dz_x{}, dz_sum{}, dy_k{}, dy_sum{};
     const auto value = [&](const V& in, const V& g) -> V {
-      const V z = (in - map.centre) * map.scale + map.shift;
-      const I k = level_of(z);
+      const V z[1] = {mapped(in, map)};
+      typename Search::Place place[1];
+      search.find(z, place);
       // 0 or, where z is, NaN; what is multiplied by an infinite value is left out.
       const auto or_none = [&](const V& finite) -> V {
         return each<V>([&](int p) {
-          const auto none = z.part[p] == z.part[p] ? typename V::Part{} : z.part[p];
-          return z.part[p] - z.part[p] == 0 ? finite.part[p] : none;
+          const auto none = z[0].part[p] == z[0].part[p] ? typename V::Part{} : z[0].part[p];
+          return z[0].part[p] - z[0].part[p] == 0 ? finite.part[p] : none;
         });
       };
-      const V dz = or_none(g * output(k));
+      const V dz = or_none(g * outputs.at(place[0]));
       dz_x += or_none(dz * in);
       dz_sum += dz;
-      dy_k += g * to_real<Real>(k);
+      dy_k += g * levels.at(place[0]);
       dy_sum += g;
       return dz * map.scale;
     };
@@ -184,25 +182,7 @@ void apply_grad(const Real* x, const Real* dy, int64_t n, const Affine<Real>& sh
       flush(dy_k, sums.dy_k);
       flush(dy_sum, sums.dy);
     }
-  };
-  if constexpr (sizeof(Real) == 4) {
-    if (table.count < kShortTable) {
-      int32_t outputs[kShortTable];  // the bits of floats
-      std::memcpy(outputs, table.outputs, sizeof(outputs));
-      const ShortApply search(table);
-      return run([&](const V& z) { return search.level(z); },
-                 [&](const I& k) {
-                   const I bits = lookup<kShortTable / 32>(outputs, k);
-                   return each<V>([&](int p) { return (typename V::Part)bits.part[p]; });
-                 });
-    }
-  }
-  const I counts = all<I>(table.count);
-  run(
-      [&](const V& z) {
-        return minimum(find_level<Real>(z, table.thresholds, table.count), counts);
-      },
-      [&](const I& k) { return gather(table.outputs, k); });
+  });
 }
 
 }  // namespace
