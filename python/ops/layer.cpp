@@ -58,7 +58,7 @@ void check_kept(const Tensor& grad_y, const MaybeTensor& x, const Tensor& kept, 
   const Named as = {"grad_y", grad_y};
   if (x) check_like(kBackward, {"x", *x}, as);
   check_device(kBackward, {"kept", kept}, as);
-  QACT_EXPECT(kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() &&
+  QACT_EXPECT(type_of(kept) == ScalarType::Byte && kept.is_contiguous() &&
                   kept.numel() == wanted.kept_bytes,
               "[", kBackward, "] expected kept to be ", wanted.kept_bytes,
               " bytes, as the forward pass left it, got ", describe(kept));
@@ -80,7 +80,7 @@ void check_track(const TrackArguments& a) {
     check_in_place(kOp, vector);
   }
   check_device(kOp, {"batches", a.batches}, as);
-  QACT_EXPECT(a.batches.scalar_type() == ScalarType::Long && a.batches.dim() == 0, "[", kOp,
+  QACT_EXPECT(type_of(a.batches) == ScalarType::Long && a.batches.dim() == 0, "[", kOp,
               "] expected batches to be one int64, got ", describe(a.batches));
   check_table(kOp, {"stats", a.stats}, ScalarType::Double, channels, core::kLayerStats, as);
   check_like(kOp, {"batch", a.batch}, as);

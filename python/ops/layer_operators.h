@@ -15,10 +15,10 @@ namespace qact::python {
 
 template <class Device>
 std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
-    Tensor x, MaybeTensor weight_in, MaybeTensor bias_in, MaybeTensor weight_out,
-    MaybeTensor bias_out, double eps, int64_t levels, double bound, double positive_share,
-    double bandwidth, int64_t algorithm, int64_t image_channels, int64_t context_images, bool keep,
-    bool track) {
+    const Tensor& x, const MaybeTensor& weight_in, const MaybeTensor& bias_in,
+    const MaybeTensor& weight_out, const MaybeTensor& bias_out, double eps, int64_t levels,
+    double bound, double positive_share, double bandwidth, int64_t algorithm,
+    int64_t image_channels, int64_t context_images, bool keep, bool track) {
   const LayerSettings settings = {eps,       levels,    bound,          positive_share,
                                   bandwidth, algorithm, image_channels, context_images};
   const LayerVectors vectors = {weight_in, bias_in, weight_out, bias_out};
@@ -56,9 +56,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> layer_forward(
 }
 
 template <class Device>
-std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor kept, Tensor stats,
-                                          MaybeTensor weight_in, MaybeTensor bias_in,
-                                          MaybeTensor weight_out, double eps, int64_t levels,
+std::tuple<Tensor, Tensor> layer_backward(const Tensor& grad_y, const MaybeTensor& x,
+                                          const Tensor& kept, const Tensor& stats,
+                                          const MaybeTensor& weight_in, const MaybeTensor& bias_in,
+                                          const MaybeTensor& weight_out, double eps, int64_t levels,
                                           double bound, double positive_share, double bandwidth,
                                           int64_t algorithm, int64_t image_channels,
                                           int64_t context_images) {
@@ -90,8 +91,9 @@ std::tuple<Tensor, Tensor> layer_backward(Tensor grad_y, MaybeTensor x, Tensor k
 }
 
 template <class Device>
-void layer_track(Tensor mean_in, Tensor var_in, Tensor mean_out, Tensor var_out, Tensor context,
-                 Tensor batches, Tensor stats, Tensor batch, std::optional<double> momentum,
+void layer_track(const Tensor& mean_in, const Tensor& var_in, const Tensor& mean_out,
+                 const Tensor& var_out, const Tensor& context, const Tensor& batches,
+                 const Tensor& stats, const Tensor& batch, std::optional<double> momentum,
                  int64_t n, int64_t context_images, int64_t images) {
   check_track({mean_in, var_in, mean_out, var_out, context, batches, stats, batch, momentum, n,
                context_images, images});

@@ -37,13 +37,13 @@ const char* name_of(ScalarType type) {
 }
 
 bool floating(const Tensor& x) {
-  const ScalarType type = x.scalar_type();
+  const ScalarType type = type_of(x);
   return type == ScalarType::Float || type == ScalarType::Double || type == ScalarType::BFloat16 ||
          type == ScalarType::Half;
 }
 
 core::DType dtype_of(const Tensor& x) {
-  switch (x.scalar_type()) {
+  switch (type_of(x)) {
     case ScalarType::Double:
       return core::DType::f64;
     case ScalarType::BFloat16:
@@ -53,6 +53,16 @@ core::DType dtype_of(const Tensor& x) {
     default:
       return core::DType::f32;
   }
+}
+
+bool same_device(const Tensor& a, const Tensor& b) {
+  int32_t type[2] = {}, index[2] = {};
+  for (const int i : {0, 1}) {
+    const Tensor& tensor = i ? b : a;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &type[i]));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(tensor.get(), &index[i]));
+  }
+  return type[0] == type[1] && index[0] == index[1];
 }
 
 std::string device_of(const Tensor& x) {
@@ -106,9 +116,19 @@ Tensor empty_strided(const Tensor& beside, int64_t dims, const int64_t* sizes,
 
 }  // namespace
 
+// The usual ones first: torch asks for the number of each type, one after the other.
+ScalarType type_of(const Tensor& tensor) {
+  int32_t number = 0;
+  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(tensor.get(), &number));
+  if (number == aoti_torch_dtype_float32()) return ScalarType::Float;
+  if (number == aoti_torch_dtype_float64()) return ScalarType::Double;
+  if (number == aoti_torch_dtype_int64()) return ScalarType::Long;
+  return tensor.scalar_type();
+}
+
 std::string describe(const Tensor& tensor) {
   std::ostringstream out;
-  out << name_of(tensor.scalar_type()) << " of shape (";
+  out << name_of(type_of(tensor)) << " of shape (";
   const auto sizes = tensor.sizes();
   for (size_t i = 0; i < sizes.size(); ++i) out << (i ? "," : "") << sizes[i];
   out << ')';
@@ -154,14 +174,14 @@ void check_statistics(const char* op, const Tensor& x) {
 }
 
 void check_device(const char* op, const Named& found, const Named& as) {
-  QACT_EXPECT(found.tensor.device() == as.tensor.device(), "[", op, "] expected ", found.name,
-              " on ", device_of(as.tensor), ", as ", as.name, ", got ", device_of(found.tensor));
+  QACT_EXPECT(same_device(found.tensor, as.tensor), "[", op, "] expected ", found.name, " on ",
+              device_of(as.tensor), ", as ", as.name, ", got ", device_of(found.tensor));
 }
 
 void check_like(const char* op, const Named& found, const Named& as) {
   check_device(op, found, as);
   const auto a = found.tensor.sizes(), b = as.tensor.sizes();
-  QACT_EXPECT(found.tensor.scalar_type() == as.tensor.scalar_type() &&
+  QACT_EXPECT(type_of(found.tensor) == type_of(as.tensor) &&
                   std::equal(a.begin(), a.end(), b.begin(), b.end()),
               "[", op, "] expected ", found.name, " to be ", describe(as.tensor), ", got ",
               describe(found.tensor));
@@ -171,7 +191,7 @@ void check_table(const char* op, const Named& found, ScalarType type, int64_t ro
                  const Named& as) {
   check_device(op, found, as);
   const Tensor& table = found.tensor;
-  QACT_EXPECT(table.scalar_type() == type && table.dim() == 2 && table.size(0) == rows &&
+  QACT_EXPECT(type_of(table) == type && table.dim() == 2 && table.size(0) == rows &&
                   table.size(1) == columns,
               "[", op, "] expected ", found.name, " to be ", name_of(type), " of shape (", rows,
               ",", columns, "), got ", describe(table));
@@ -179,7 +199,7 @@ void check_table(const char* op, const Named& found, ScalarType type, int64_t ro
 
 void check_context(const char* op, const Named& found) {
   const Tensor& context = found.tensor;
-  QACT_EXPECT(context.scalar_type() == ScalarType::Long && context.dim() == 2 &&
+  QACT_EXPECT(type_of(context) == ScalarType::Long && context.dim() == 2 &&
                   context.size(1) == core::kContextBins,
               "[", op, "] expected ", found.name, " to be an int64 tensor of shape (channels,",
               core::kContextBins, "), got ", describe(context));
@@ -219,7 +239,7 @@ Tensor empty_beside(const Tensor& x, std::initializer_list<int64_t> sizes, Scala
 }
 
 Tensor empty_with_strides_of(const Tensor& x) {
-  return empty_strided(x, x.dim(), x.sizes().data(), x.strides().data(), x.scalar_type());
+  return empty_strided(x, x.dim(), x.sizes().data(), x.strides().data(), type_of(x));
 }
 
 Tensor empty_as(const Tensor& x) {
@@ -227,7 +247,7 @@ Tensor empty_as(const Tensor& x) {
 }
 
 ScalarType table_type(const Tensor& x) {
-  return x.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
+  return type_of(x) == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
 }
 
 bool flattens(const Tensor& x) {
@@ -260,9 +280,9 @@ Tensor ResultTensor::take() {
 FlatVector flatten_vector(const MaybeTensor& vector) {
   FlatVector out;
   if (!vector) return out;
-  const bool is_double = vector->scalar_type() == ScalarType::Double;
+  const bool is_double = type_of(*vector) == ScalarType::Double;
   const ScalarType type = is_double ? ScalarType::Double : ScalarType::Float;
-  Tensor ready = vector->scalar_type() == type ? *vector : torch::stable::to(*vector, type);
+  Tensor ready = type_of(*vector) == type ? *vector : torch::stable::to(*vector, type);
   ready = as_contiguous(ready);
   out.vector = {ready.const_data_ptr(), is_double};
   out.tensor = std::move(ready);

@@ -22,6 +22,8 @@ using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 using MaybeTensor = std::optional<Tensor>;
 
+ScalarType type_of(const Tensor& tensor);
+
 // "float32 of shape (2,3)"
 std::string describe(const Tensor& tensor);
 

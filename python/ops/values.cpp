@@ -34,7 +34,7 @@ core::Quantile check_quantiles(const Tensor& x, int64_t levels, double bound,
 
 void check_given_quantiles(const char* op, const Tensor& x, const Tensor& quantiles, int64_t rows) {
   check_device(op, {"quantiles", quantiles}, {"x", x});
-  const ScalarType type = quantiles.scalar_type();
+  const ScalarType type = type_of(quantiles);
   QACT_EXPECT((type == ScalarType::Double || type == ScalarType::Float) && quantiles.dim() == 2 &&
                   quantiles.size(0) == rows && quantiles.size(1) >= 2 &&
                   quantiles.size(1) <= kMostLevels,
@@ -61,8 +61,7 @@ void check_apply_backward(const char* op, const Tensor& grad_y, const Tensor& x,
 
 ApplyOperands::ApplyOperands(FlatTensor flat, const Tensor& q, const ApplyVectors& vectors)
     : x(std::move(flat)),
-      quantiles(q.scalar_type() == ScalarType::Double ? q
-                                                      : torch::stable::to(q, ScalarType::Double)),
+      quantiles(type_of(q) == ScalarType::Double ? q : torch::stable::to(q, ScalarType::Double)),
       scale(flatten_vector(vectors.scale)),
       shift(flatten_vector(vectors.shift)),
       out_scale(flatten_vector(vectors.out_scale)),
@@ -85,7 +84,7 @@ void check_blend(const BlendArguments& arguments) {
   check_like(kOp, {"b", b}, {"a", a});
   if (batches) {
     check_device(kOp, {"batches", *batches}, {"a", a});
-    QACT_EXPECT(batches->scalar_type() == ScalarType::Long && batches->dim() == 0, "[", kOp,
+    QACT_EXPECT(type_of(*batches) == ScalarType::Long && batches->dim() == 0, "[", kOp,
                 "] expected batches to be one int64, got ", describe(*batches));
   }
   QACT_EXPECT(images > 0 && n > 0, "[", kOp, "] expected a batch with an image, got ", images,

@@ -15,9 +15,9 @@
 namespace qact::python {
 
 template <class Device>
-Tensor quantile_apply(Tensor x, Tensor quantiles, MaybeTensor scale, MaybeTensor shift,
-                      MaybeTensor out_scale, MaybeTensor out_shift, double bandwidth,
-                      bool quantised) {
+Tensor quantile_apply(const Tensor& x, const Tensor& quantiles, const MaybeTensor& scale,
+                      const MaybeTensor& shift, const MaybeTensor& out_scale,
+                      const MaybeTensor& out_shift, double bandwidth, bool quantised) {
   const ApplyVectors vectors = {scale, shift, out_scale, out_shift};
   check_apply("quantile_apply", x, quantiles, vectors, bandwidth);
   Device::check("quantile_apply", x);
@@ -35,9 +35,11 @@ Tensor quantile_apply(Tensor x, Tensor quantiles, MaybeTensor scale, MaybeTensor
 }
 
 template <class Device>
-std::tuple<Tensor, Tensor> quantile_apply_backward(Tensor grad_y, Tensor x, Tensor quantiles,
-                                                   MaybeTensor scale, MaybeTensor shift,
-                                                   MaybeTensor out_scale, double bandwidth) {
+std::tuple<Tensor, Tensor> quantile_apply_backward(const Tensor& grad_y, const Tensor& x,
+                                                   const Tensor& quantiles,
+                                                   const MaybeTensor& scale,
+                                                   const MaybeTensor& shift,
+                                                   const MaybeTensor& out_scale, double bandwidth) {
   constexpr const char* kOp = "quantile_apply_backward";
   const MaybeTensor none;
   const ApplyVectors vectors = {scale, shift, out_scale, none};
@@ -61,7 +63,7 @@ std::tuple<Tensor, Tensor> quantile_apply_backward(Tensor grad_y, Tensor x, Tens
 }
 
 template <class Device>
-Tensor context_build(Tensor x, MaybeTensor scale, MaybeTensor shift) {
+Tensor context_build(const Tensor& x, const MaybeTensor& scale, const MaybeTensor& shift) {
   check_context_build(x, scale, shift);
   Device::check("context_build", x);
   const typename Device::Guard guard(x);
@@ -76,8 +78,9 @@ Tensor context_build(Tensor x, MaybeTensor scale, MaybeTensor shift) {
 }
 
 template <class Device>
-Tensor context_blend(Tensor a, Tensor b, MaybeTensor batches, std::optional<double> prior,
-                     std::optional<double> momentum, int64_t images, int64_t n) {
+Tensor context_blend(const Tensor& a, const Tensor& b, const MaybeTensor& batches,
+                     std::optional<double> prior, std::optional<double> momentum, int64_t images,
+                     int64_t n) {
   const BlendArguments arguments = {a, b, batches, prior, momentum, images, n};
   check_blend(arguments);
   const typename Device::Guard guard(a);
@@ -94,7 +97,8 @@ Tensor context_blend(Tensor a, Tensor b, MaybeTensor batches, std::optional<doub
 }
 
 template <class Device>
-Tensor context_quantiles(Tensor context, int64_t levels, double bound, double positive_share) {
+Tensor context_quantiles(const Tensor& context, int64_t levels, double bound,
+                         double positive_share) {
   constexpr const char* kOp = "context_quantiles";
   check_context(kOp, {"context", context});
   const core::Quantile quantile =

@@ -12,7 +12,7 @@
 namespace qact::python {
 namespace {
 
-std::tuple<Tensor, Tensor> activation_forward(Tensor x, int64_t levels, double bound,
+std::tuple<Tensor, Tensor> activation_forward(const Tensor& x, int64_t levels, double bound,
                                               double positive_share, double bandwidth,
                                               int64_t algorithm, bool quantised,
                                               int64_t density_samples, int64_t seed, bool keep) {
@@ -27,10 +27,10 @@ std::tuple<Tensor, Tensor> activation_forward(Tensor x, int64_t levels, double b
   call.y = y.view();
   if (keep) call.density = density.emplace(x).view();
   core::activation_forward(call, cpu_execution());
-  return {y.take(), density ? density->take() : empty_beside(x, {0}, x.scalar_type())};
+  return {y.take(), density ? density->take() : empty_beside(x, {0}, type_of(x))};
 }
 
-Tensor quantiles(Tensor x, int64_t levels, double bound, double positive_share) {
+Tensor quantiles(const Tensor& x, int64_t levels, double bound, double positive_share) {
   core::Quantiles call;
   call.quantile = check_quantiles(x, levels, bound, positive_share);
   const FlatTensor in = flatten_spatial(x);
@@ -43,8 +43,8 @@ Tensor quantiles(Tensor x, int64_t levels, double bound, double positive_share) 
 }
 
 // What an untrained layer starts with, one row for all channels.
-void standard_normal(Tensor row) {
-  QACT_EXPECT(row.scalar_type() == ScalarType::Long && row.dim() == 1 && row.is_contiguous() &&
+void standard_normal(const Tensor& row) {
+  QACT_EXPECT(type_of(row) == ScalarType::Long && row.dim() == 1 && row.is_contiguous() &&
                   row.size(0) == core::kContextBins,
               "[standard_normal] expected ", core::kContextBins, " int64, got ", describe(row));
   core::context_standard_normal(

@@ -49,7 +49,7 @@ void fold(const Norm& norm, double eps, int64_t channels, std::vector<Real>& sca
 // Of a vector that check_norm has passed.
 core::ChannelVector numbers(const MaybeTensor& v) {
   if (!v) return {};
-  return {v->const_data_ptr(), v->scalar_type() == ScalarType::Double};
+  return {v->const_data_ptr(), type_of(*v) == ScalarType::Double};
 }
 
 // Without statistics, parameters are those of channels that are ranked in their image.
@@ -61,9 +61,9 @@ void check_norm(const Norm& norm, const Tensor& x, bool in_images) {
   for (int i = 0; i < 4; ++i) {
     check_channels(kTracked, names[i], *vectors[i], x);
     if (!*vectors[i]) continue;
-    const ScalarType type = (*vectors[i])->scalar_type();
+    const ScalarType type = type_of(**vectors[i]);
     QACT_EXPECT((type == ScalarType::Float || type == ScalarType::Double) &&
-                    (norm.mean ? type == norm.mean->scalar_type() : in_images) &&
+                    (norm.mean ? type == type_of(*norm.mean) : in_images) &&
                     (*vectors[i])->is_contiguous(),
                 "[", kTracked, "] expected contiguous float32 or float64 vectors of one type, ",
                 "got ", describe(**vectors[i]));
@@ -74,7 +74,7 @@ void fold_norm(const Norm& norm, double eps, const Tensor& x, bool in_images, Fo
   check_norm(norm, x, in_images);
   if (!norm.mean) return;
   const int64_t channels = x.size(1);
-  if (norm.mean->scalar_type() == ScalarType::Double) {
+  if (type_of(*norm.mean) == ScalarType::Double) {
     fold(norm, eps, channels, out.scale_f64, out.shift_f64);
     out.scale = {out.scale_f64.data(), true}, out.shift = {out.shift_f64.data(), true};
   } else {
@@ -94,10 +94,12 @@ void rank_in_images(const core::LayerForward& whole, int64_t channels) {
   core::layer_forward(call, cpu_execution());
 }
 
-Tensor layer_tracked(Tensor x, Tensor quantiles, MaybeTensor mean_in, MaybeTensor var_in,
-                     MaybeTensor weight_in, MaybeTensor bias_in, MaybeTensor mean_out,
-                     MaybeTensor var_out, MaybeTensor weight_out, MaybeTensor bias_out, double eps,
-                     bool quantised, int64_t image_channels, double bound, double positive_share,
+Tensor layer_tracked(const Tensor& x, const Tensor& quantiles, const MaybeTensor& mean_in,
+                     const MaybeTensor& var_in, const MaybeTensor& weight_in,
+                     const MaybeTensor& bias_in, const MaybeTensor& mean_out,
+                     const MaybeTensor& var_out, const MaybeTensor& weight_out,
+                     const MaybeTensor& bias_out, double eps, bool quantised,
+                     int64_t image_channels, double bound, double positive_share,
                      int64_t algorithm) {
   check_values(kTracked, x);
   check_positive(kTracked, "eps", eps);

@@ -98,7 +98,7 @@ std::unique_ptr<core::WorldForward> replayed(const WorldCall& world, int64_t ran
                                              const Tensor& rounds) {
   QACT_EXPECT(0 <= rank && rank < ranks, "[", kOp, "] expected a rank below ", ranks, ", got ",
               rank);
-  QACT_EXPECT(rounds.scalar_type() == ScalarType::Byte && rounds.is_contiguous(), "[", kOp,
+  QACT_EXPECT(type_of(rounds) == ScalarType::Byte && rounds.is_contiguous(), "[", kOp,
               "] expected rounds to be bytes, got ", describe(rounds));
   auto forward = core::world_forward(world.call, {rank, ranks}, cpu_execution());
   const auto* bytes = static_cast<const uint8_t*>(rounds.const_data_ptr());
@@ -182,10 +182,9 @@ struct BackwardCall {
     check_channels(kBackward, "weight_in", in, grad_y);
     check_channels(kBackward, "weight_out", out, grad_y);
     const int64_t bytes = table_bytes(grad_y) + grad_y.numel();
-    QACT_EXPECT(
-        kept.scalar_type() == ScalarType::Byte && kept.is_contiguous() && kept.numel() == bytes,
-        "[", kBackward, "] expected kept to be ", bytes,
-        " bytes, as the forward pass left it, got ", describe(kept));
+    QACT_EXPECT(type_of(kept) == ScalarType::Byte && kept.is_contiguous() && kept.numel() == bytes,
+                "[", kBackward, "] expected kept to be ", bytes,
+                " bytes, as the forward pass left it, got ", describe(kept));
     call.quantile.levels = static_cast<int>(levels);
     call.eps = eps;
     call.shape = grad.shape;

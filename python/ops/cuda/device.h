@@ -22,8 +22,8 @@ struct Cuda {
   }
   // The kernel moves float32.
   static Tensor running(const Tensor& vector) {
-    return vector.scalar_type() == ScalarType::Float ? vector
-                                                     : torch::stable::to(vector, ScalarType::Float);
+    return type_of(vector) == ScalarType::Float ? vector
+                                                : torch::stable::to(vector, ScalarType::Float);
   }
   static int64_t batches(const Tensor& count) { return read_batches(count); }
 

@@ -16,7 +16,7 @@ CudaStream cuda_stream(const Tensor& on, size_t scratch_bytes) {
 }
 
 void check_computed(const char* op, const Tensor& x) {
-  QACT_EXPECT(x.scalar_type() != ScalarType::Double, "[", op,
+  QACT_EXPECT(type_of(x) != ScalarType::Double, "[", op,
               "] expected float32, bfloat16 or float16 on CUDA, got ", describe(x),
               ": convert it with x.float(), or move it to the CPU, which computes float64");
 }

@@ -13,7 +13,7 @@ namespace {
 
 // Levels as one byte, quantised, without samples: what the kernels take. The package's Python half
 // asks for nothing else (python/qact/_cuda.py).
-std::tuple<Tensor, Tensor> activation_kernel(Tensor x, int64_t levels, double bound,
+std::tuple<Tensor, Tensor> activation_kernel(const Tensor& x, int64_t levels, double bound,
                                              double positive_share, double bandwidth,
                                              int64_t algorithm, bool keep) {
   constexpr const char* kOp = "quantile_activation";
@@ -33,15 +33,15 @@ std::tuple<Tensor, Tensor> activation_kernel(Tensor x, int64_t levels, double bo
   if (keep) call.density = density.emplace(x, in).view();
   const CudaStream on = cuda_stream(x, core::cuda::activation_forward_scratch(call));
   core::cuda::activation_forward(call, on.stream);
-  return {y.take(), density ? density->take() : empty_beside(x, {0}, x.scalar_type())};
+  return {y.take(), density ? density->take() : empty_beside(x, {0}, type_of(x))};
 }
 
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(qact_python, m) {
   m.def(
-      "activation_kernel(Tensor x, int levels, float bound, float positive_share, "
-      "float bandwidth, int algorithm, bool keep) -> (Tensor y, Tensor density)");
+      "activation_kernel(const Tensor& x, int levels, float bound, float positive_share, "
+      "float bandwidth, int algorithm, bool keep) -> (const Tensor& y, const Tensor& density)");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(qact_python, CUDA, m) {
