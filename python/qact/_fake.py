@@ -78,10 +78,13 @@ def kept_bytes(x: Tensor, image_channels: int, context_images: int) -> int:
 
 def needs_x(x: Tensor, kept: Tensor) -> bool:
     """Whether layer_backward needs x beside what was kept: tables and codes of all contexts are
-    more than a byte a value, and those of some are not. Other devices keep no codes."""
-    if _any_batch(x):
-        return True
-    return x.device.type not in CODE_DEVICES or kept.numel() <= x.numel()
+    more than a byte a value, and those of some are not. Other devices keep none."""
+    return _any_batch(x) or keeps_x(x, kept)
+
+
+def keeps_x(x: Tensor, kept: Tensor) -> bool:
+    """The same in an eager call, where nothing is exported."""
+    return kept.numel() <= x.numel()
 
 
 def _any_batch(x: Tensor) -> bool:

@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ._in_running import Batch
+from ._in_blend import Batch
 from .functional import context_build
 
 

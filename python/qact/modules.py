@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from ._in_batch import in_batch
-from ._in_running import in_running
+from ._in_blend import in_blend
+from ._in_tracked import in_tracked
 from ._norms import Norm, given
-from ._options import check_options, describe
+from ._options import CONTEXT_MODES, check_mode, check_options, describe
 from ._running import RunningQuantiles
 from .functional import algorithm_number, context_standard_normal
 
@@ -118,7 +119,7 @@ class QuantileActivation(nn.Module):
         """The first channels, whose scope is the image."""
         if self.scope == "image":
             return self.num_features
-        return int(self.image_share * self.num_features)
+        return int(self.image_share * self.num_features) if self.image_share else 0
 
     def _rows(self, vector: Optional[Tensor]) -> Optional[Tensor]:
         """The part of the channels with a running context: all but the image's."""
@@ -208,16 +209,21 @@ class QuantileActivation(nn.Module):
 
     def _run(self, x: Tensor, quantised: bool, track: bool) -> Tensor:
         self._check_input_dim(x)
-        if x.shape[1] != self.num_features:
+        shape, mode = x.shape, self.context_mode
+        if shape[1] != self.num_features:
             raise ValueError(f"[{type(self).__name__}] expected {self.num_features} channels in "
                              f"dimension 1, got {describe(x)}")
         if self.training:
             return in_batch(self, x, quantised, track and self.track_running_stats)
-        if x.shape[0] == 0:
+        if shape[0] == 0:
             return x.clone()
-        if self.context_mode == "batch" or not self.track_running_stats:
+        if mode not in CONTEXT_MODES:  # an attribute that anybody may set
+            check_mode(type(self).__name__, mode, self.prior)
+        if mode == "batch" or not self.track_running_stats:
             return in_batch(self, x, quantised, False)
-        return in_running(self, x, quantised, track)
+        if mode == "tracked":
+            return in_tracked(self, x, quantised)
+        return in_blend(self, x, quantised, track)
 
 
 class QuantileActivation1d(QuantileActivation):

@@ -6,7 +6,8 @@ from typing import Any, Optional
 import torch
 from torch import Tensor, nn
 
-from ._in_running import in_blend, in_images, of_no_images
+from ._in_blend import in_blend
+from ._in_images import in_images, of_no_images
 from ._library import ops
 from ._norms import given
 from ._options import describe

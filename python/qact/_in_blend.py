@@ -1,5 +1,5 @@
-"""A QuantileActivation in its running context: as it stands (tracked), or blended with the batch's
-(prior, stream). The first channels may be ranked in their image instead."""
+"""A QuantileActivation in its running context blended with the batch's: the modes prior and stream.
+The first channels may be ranked in their image instead."""
 
 from __future__ import annotations
 
@@ -10,104 +10,15 @@ from torch import Tensor
 
 from . import _autograd
 from ._fallback_contexts import blend
+from ._in_images import halves, in_images, joined, of_no_images
 from ._library import ops
 from ._norms import Norm, channel_statistics, given
-from ._options import CONTEXT_MODES, check_mode
 from .functional import algorithm_number, context_build, quantile_apply
 
 if TYPE_CHECKING:
     from .modules import QuantileActivation
 
-_Vectors = tuple[Optional[Tensor], ...]
 _STREAM_MOMENTUM = 0.1  # where a layer's own momentum is a cumulative average
-
-
-def in_running(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool) -> Tensor:
-    if layer.context_mode not in CONTEXT_MODES:  # an attribute that anybody may set
-        check_mode(type(layer).__name__, layer.context_mode, layer.prior)
-    if layer._image_channels == layer.num_features:
-        return in_images(layer, x)
-    if layer.context_mode == "tracked":
-        return _in_tracked(layer, x, quantised)
-    return in_blend(layer, x, quantised, track, Batch(x))
-
-
-def in_images(layer: QuantileActivation, x: Tensor, empty: bool = False) -> Tensor:
-    """x: the channels whose scope is the image. empty: of no images, which only a layer of several
-    processes has here."""
-    channels = x.shape[1]
-    weight_in, bias_in, weight_out, bias_out = vectors = [
-        v if v is None else v[:channels]
-        for v in (layer.weight_in, layer.bias_in, layer.weight_out, layer.bias_out)]
-    if empty:
-        return of_no_images(x, vectors)
-    settings = (*layer._settings(channels)[:-1], 0)
-    return _autograd.layer(x, weight_in, bias_in, weight_out, bias_out, settings, False)[0]
-
-
-def of_no_images(x: Tensor, vectors: list[Optional[Tensor]]) -> Tensor:
-    """The layer of no images, whose parameters still have gradients: 0."""
-    shape = [1, -1] + [1] * (x.dim() - 2)
-    for vector in vectors:
-        if vector is not None:
-            x = x * vector.view(shape).to(x.dtype)
-    return x.clone()
-
-
-def _halves(layer: QuantileActivation, x: Tensor) -> tuple[Optional[Tensor], Tensor]:
-    """The channels whose scope is the image, if any, and the others. Cut in one piece, so that
-    their gradients are joined in one."""
-    first = layer._image_channels
-    if first == 0:
-        return None, x
-    images, others = x.split([first, x.shape[1] - first], 1)
-    return images, others
-
-
-def _joined(layer: QuantileActivation, images: Optional[Tensor], others: Tensor,
-            empty: bool = False) -> Tensor:
-    return others if images is None else torch.cat([in_images(layer, images, empty), others], 1)
-
-
-def _numbers(layer: QuantileActivation, quantised: bool) -> tuple:
-    """Those of layer_tracked's schema, from eps on."""
-    return (layer.eps, quantised, layer._image_channels, layer.bound, layer.positive_share,
-            algorithm_number(layer.algorithm))
-
-
-def _in_tracked(layer: QuantileActivation, x: Tensor, quantised: bool) -> Tensor:
-    context, parts = _tracked_state(layer)
-    first = layer._image_channels
-    if _autograd.plain():
-        quantiles = layer._running_quantiles.get(context, first, layer.levels, layer.bound,
-                                                 layer.positive_share)
-    else:
-        quantiles = ops.context_quantiles(context[first:] if first else context, layer.levels,
-                                          layer.bound, layer.positive_share)
-    if _autograd.takes_tracked(x, parts):
-        return _autograd.tracked(x, quantiles, parts, _numbers(layer, quantised))
-    scale = shift = out_scale = out_shift = None
-    if layer.norm_in:
-        scale, shift = layer._running_norm("in").folded(layer.eps)
-    if layer.norm_out:
-        out_scale, out_shift = layer._running_norm("out").folded(layer.eps)
-    images, others = _halves(layer, x)
-    y = quantile_apply(others, quantiles, scale, shift, out_scale, out_shift, layer.bandwidth,
-                       quantised)
-    return _joined(layer, images, y)
-
-
-def _tracked_state(layer: QuantileActivation) -> tuple[Tensor, _Vectors]:
-    """The running context, and both norms' mean, variance, weight and bias."""
-    try:  # a tenth of the time that nine attributes of a module take
-        p, b = layer._parameters, layer._buffers
-        return given(b["context"]), (
-            b["running_mean_in"], b["running_var_in"], p["weight_in"], p["bias_in"],
-            b["running_mean_out"], b["running_var_out"], p["weight_out"], p["bias_out"])
-    except KeyError:  # parametrised: no longer a parameter by its name
-        return given(layer.context), (
-            layer.running_mean_in, layer.running_var_in, layer.weight_in, layer.bias_in,
-            layer.running_mean_out, layer.running_var_out, layer.weight_out, layer.bias_out)
 
 
 class Batch:
@@ -189,11 +100,17 @@ def _into_one(layer: QuantileActivation, x: Tensor, quantiles: Tensor, inner: No
                layer.weight_in, layer.bias_in, None, None, layer.weight_out, layer.bias_out)
     if not _autograd.takes_tracked(x, vectors):
         return None
-    return _autograd.tracked(x, quantiles, vectors, _numbers(layer, quantised))
+    return _autograd.tracked(x, quantiles, vectors, (
+        layer.eps, quantised, first, layer.bound, layer.positive_share,
+        algorithm_number(layer.algorithm)))
 
 
 def in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool,
-             batch: Batch) -> Tensor:
+             batch: Optional[Batch] = None) -> Tensor:
+    """batch: none: x alone."""
+    if layer._image_channels == layer.num_features:
+        return in_images(layer, x)
+    batch = Batch(x) if batch is None else batch
     device = given(layer.context).device
     if x.device != device:  # what blends vectors would not say which
         raise RuntimeError(f"[{type(layer).__name__}] expected x on {device}, as the layer, got "
@@ -209,7 +126,7 @@ def in_blend(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool,
 def _blended(layer: QuantileActivation, x: Tensor, quantised: bool, blending: _Blend) -> Tensor:
     """Both norms are blended by the same shares as the context, each before what follows it is
     ranked."""
-    images, others = _halves(layer, x)
+    images, others = halves(layer, x)
     inner, scale, shift = None, None, None
     if layer.norm_in:
         inner = blending.norm(layer._running_norm("in"), others)
@@ -232,4 +149,4 @@ def _blended(layer: QuantileActivation, x: Tensor, quantised: bool, blending: _B
     if y is not None:
         torch.add(u * scale.view(shape), shift.view(shape), out=u)
         return y
-    return _joined(layer, images, (u * scale.view(shape) + shift.view(shape)).to(x.dtype), empty)
+    return joined(layer, images, (u * scale.view(shape) + shift.view(shape)).to(x.dtype), empty)
