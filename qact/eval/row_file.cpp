@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "qact/base/regular_file.h"
+
 namespace qact::eval {
 namespace {
 
@@ -31,6 +33,7 @@ size_t complete_length(const std::string& text) {
 }  // namespace
 
 RowFile::RowFile(std::filesystem::path path, Access access) : path_(std::move(path)) {
+  base::expect_regular_file(path_);
   if (access == Access::write) open();
   read();
 }

@@ -7,6 +7,7 @@
 
 #include "qact/base/atomic_file.h"
 #include "qact/base/fail.h"
+#include "qact/base/regular_file.h"
 
 namespace qact::results {
 namespace {
@@ -16,8 +17,9 @@ bool is_row(const Row& row) {
 }
 
 std::string read_text(const std::filesystem::path& path) {
+  base::expect_regular_file(path);
   std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
+  if (!file) {
     base::fail("results", "expected a readable file, got ", path.string());
   }
   return std::string(std::istreambuf_iterator<char>(file), {});

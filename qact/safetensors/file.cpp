@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "qact/base/atomic_file.h"
+#include "qact/base/regular_file.h"
 #include "qact/safetensors/encode.h"
 #include "qact/safetensors/parse.h"
 
@@ -15,7 +16,7 @@ std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   const auto check = [&](bool good, const char* what) {
     if (!good) fail(path.string(), what, std::generic_category().message(errno));
   };
-  if (std::filesystem::is_directory(path)) fail(path.string(), "a file", "a folder");
+  base::expect_regular_file(path);
   errno = 0;
   std::ifstream stream(path, std::ios::binary | std::ios::ate);
   check(stream.is_open() && stream.tellg() >= 0, "a readable file");

@@ -1,6 +1,7 @@
 #include "qact/results/row.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <limits>
 
@@ -40,6 +41,15 @@ TEST(Rows, WhatIsNoNumberBecomesNull) {
 TEST(Rows, SkipBlankLinesAndNeedNoLastNewline) {
   EXPECT_EQ(parse_rows("", "f").size(), 0u);
   EXPECT_EQ(parse_rows("\n \r\n{\"kind\":\"a\"}\n\n{\"kind\":\"b\"}", "f").size(), 2u);
+}
+
+// Opened, it would wait for a writer that may never come.
+TEST(Rows, AreNotReadFromAFifo) {
+  const ScratchFolder scratch;
+  const std::filesystem::path fifo = scratch.path / "results.jsonl";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(message_of([&] { read_rows(fifo); }),
+            "[file] expected a regular file, got a FIFO: " + fifo.string());
 }
 
 TEST(Rows, NameADamagedLine) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
@@ -139,6 +140,15 @@ TEST(Safetensors, RefusesToWriteWhatCouldNotBeRead) {
   EXPECT_THROW(encode({{{"__metadata__", {Dtype::f32, {2}, bytes_of(data)}}}, {}}),
                std::runtime_error);
   EXPECT_THROW(encode({{{"\xff", {Dtype::f32, {2}, bytes_of(data)}}}, {}}), std::runtime_error);
+}
+
+// Opened, it would wait for a writer that may never come.
+TEST(Safetensors, AreNotReadFromAFifo) {
+  const ScratchFolder scratch;
+  const auto fifo = scratch.path / "w.safetensors";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(message_of([&] { File{fifo}; }),
+            "[file] expected a regular file, got a FIFO: " + fifo.string());
 }
 
 TEST(Safetensors, KeepsTheOldFileWhenANewOneFails) {
