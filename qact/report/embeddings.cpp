@@ -9,15 +9,14 @@ namespace {
 Json data_of(const results::Row& row) {
   Json classes = Json::array();
   const Json names = row.value("class_names", Json::array());
-  for (const Json& label : row.at("label")) {
-    const auto k = label.get<size_t>();
+  for (const size_t k : results::field<std::vector<size_t>>(row, "label")) {
     classes.push_back(k < names.size() ? names[k].get<std::string>() : std::to_string(k));
   }
   return {{"values",
-           {{{"x", row.at("x")},
-             {"y", row.at("y")},
+           {{{"x", results::field<results::Rows>(row, "x")},
+             {"y", results::field<results::Rows>(row, "y")},
              {"class", classes},
-             {"severity", row.at("point_severity")}}}}};
+             {"severity", results::field<results::Rows>(row, "point_severity")}}}}};
 }
 
 Chart embedding_chart(const std::string& name, const results::Row& row, const std::string& label) {
@@ -27,10 +26,11 @@ Chart embedding_chart(const std::string& name, const results::Row& row, const st
             {"axis", nullptr},
             {"scale", {{"zero", false}}}};
   };
+  const Json data = data_of(row);
   const size_t points = row.at("x").size();
   Json spec =
       chart("The embeddings of " + label + " in a plane, one panel for each severity", Shape::full);
-  spec["data"] = data_of(row);
+  spec["data"] = data;
   spec["transform"] = {{{"flatten", {"x", "y", "class", "severity"}}}};
   spec["facet"] = {{"field", "severity"},
                    {"type", "ordinal"},

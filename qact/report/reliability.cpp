@@ -19,7 +19,7 @@ struct Bin {
 
 // Bins are of equal width, so those of several corruptions and seeds add up.
 void add(const results::Row& row, std::vector<Bin>& bins) {
-  const results::Row& list = row.at("bins");
+  const auto list = results::field<results::Rows>(row, "bins");
   bins.resize(std::max(bins.size(), list.size()));
   for (size_t b = 0; b < list.size(); ++b) {
     const auto count = results::field<int64_t>(list[b], "count");

@@ -50,6 +50,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+int64_t epoch_of(const results::Row& row, const fs::path& file) {
+  try {
+    return results::field<int64_t>(row, "epoch");
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(error.what() + (" in " + file.string()));
+  }
+}
+
 double rounded(double value, double unit) { return std::round(value / unit) * unit; }
 
 }  // namespace
@@ -112,7 +120,7 @@ void Trainer::restore_rows() {
   if (fs::exists(folder_.rows())) found = results::read_rows_so_far(folder_.rows(), torn);
   // Rows are written before the state: those of epochs that it does not know are made again.
   for (results::Row& row : found) {
-    if (row.value("epoch", int64_t{0}) <= progress_.epoch) rows_.push_back(std::move(row));
+    if (epoch_of(row, folder_.rows()) <= progress_.epoch) rows_.push_back(std::move(row));
   }
   const auto remark = [&](const std::string& text) {
     if (events_.remark) events_.remark(text);

@@ -4,6 +4,7 @@
 #include "qact/report/chart.h"
 #include "qact/report/page.h"
 #include "qact/report/paper.h"
+#include "tests/base/message.h"
 #include "tests/report/evaluation_rows.h"
 
 namespace qact::report {
@@ -57,6 +58,25 @@ TEST(Sections, DiagramsAreOfTheCorruptionsThatTablesAreOf) {
     rows.back()["bins"] = {{{"confidence", 0.9}, {"accuracy", 0.8}, {"count", 1000}}};
   }
   EXPECT_EQ(values_drawn(rows), 2000);
+}
+
+// Of a file that was edited: the row and its field, not where a parser was.
+TEST(Sections, NameTheFieldThatIsDamaged) {
+  for (const auto& [kind, field] : {std::pair("reliability", "bins"),
+                                    {"tsne", "x"},
+                                    {"tsne", "label"},
+                                    {"tsne", "point_severity"}}) {
+    results::Rows rows = example_rows();
+    rows.push_back(score_row("qact", "batch", "fog", 1, 0.8));
+    rows.back().update({{"kind", kind}, {"which", "top"}, {"bins", results::Rows()}});
+    rows.back().update({{"x", {1}}, {"y", {1}}, {"label", {0}}, {"point_severity", {0}}});
+    EXPECT_NO_THROW(make_charts(rows)) << kind;
+    rows.back()[field] = 3;
+    EXPECT_TRUE(message_of([&] { make_charts(rows); })
+                    .starts_with("[results] expected a row with a fitting \"" + std::string(field) +
+                                 "\", got {\"kind\":\"" + kind))
+        << message_of([&] { make_charts(rows); });
+  }
 }
 
 TEST(Sections, NumbersOfHeatMapsCanBePointedAt) {

@@ -149,6 +149,16 @@ TEST(Resume, CutsOffAnIncompleteLine) {
   EXPECT_EQ(contents(run.rows()), rows);
 }
 
+TEST(Resume, NamesARowThatIsNone) {
+  const Stopped scratch;
+  const RunFolder run = scratch.run_folder();
+  std::ofstream(run.rows()) << "{\"kind\":\"epoch\",\"epoch\":\"1\"}\n";
+  EXPECT_EQ(message_of([&] { train(scratch.config(), run, true); }),
+            "[results] expected a row with a fitting \"epoch\", got {\"kind\":\"epoch\","
+            "\"epoch\":\"1\"} in " +
+                run.rows().string());
+}
+
 TEST(Resume, TellsRowsThatWereLost) {
   const Stopped scratch;
   const RunFolder run = scratch.run_folder();
