@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <tuple>
 
+#include "qact/base/joined.h"
 #include "qact/report/labels.h"
 #include "qact/results/fields.h"
 
@@ -24,6 +26,17 @@ std::pair<std::string, std::string> usual(const std::vector<Curve>& curves) {
 // "all images", or "the first N images".
 std::string images_of(int64_t limit) {
   return limit == 0 ? "all images" : "the first " + std::to_string(limit) + " images";
+}
+
+// Corruptions that some curves have, but not at every severity, or not all curves.
+std::set<std::string> left_out_of_means(const Group& group,
+                                        const results::CommonCorruptions& common) {
+  std::set<std::string> names;
+  for (const Curve& curve : group.curves) {
+    for (const std::string& name : curve.corruptions()) names.insert(name);
+  }
+  for (const std::string& name : common.names) names.erase(name);
+  return names;
 }
 
 std::vector<std::string> notes_of(const Group& group, const results::CommonCorruptions& common,
@@ -46,6 +59,12 @@ std::vector<std::string> notes_of(const Group& group, const results::CommonCorru
     notes.push_back("Not in the means over corruptions: " + curve.label + seed +
                     " was evaluated on " + std::to_string(unit.count) + " of the " +
                     std::to_string(common.names.size()) + " corruptions in full.");
+  }
+  const std::set<std::string> missing = left_out_of_means(group, common);
+  if (!missing.empty()) {
+    notes.push_back("Not in the means over corruptions: " + base::joined(missing, ", ") +
+                    ". Not every evaluation has " + (missing.size() > 1 ? "them" : "it") +
+                    " at all of its severities.");
   }
   return notes;
 }

@@ -12,6 +12,11 @@
 namespace qact::report {
 namespace {
 
+// Of frost, which one network alone was evaluated under.
+const std::string kWithoutFrost =
+    "Not in the means over corruptions: frost. Not every evaluation has it at all of its "
+    "severities.";
+
 TEST(Groups, CompareOnCommonCorruptions) {
   const auto all = groups(example_rows());
   ASSERT_EQ(all.size(), 1u);
@@ -23,7 +28,7 @@ TEST(Groups, CompareOnCommonCorruptions) {
   EXPECT_NEAR(all[0].curves[0].mean("accuracy", 1, all[0].corruptions), 0.7, 1e-12);
   EXPECT_NEAR(all[0].curves[0].mean("drop", 1, all[0].corruptions), 0.2, 1e-12);
   EXPECT_TRUE(std::isnan(all[0].curves[0].mean("map100", 1, all[0].corruptions)));
-  EXPECT_TRUE(all[0].notes.empty());
+  EXPECT_EQ(all[0].notes, std::vector<std::string>{kWithoutFrost});
 }
 
 std::vector<std::string> labels_of(const Group& group) {
@@ -87,7 +92,8 @@ TEST(Groups, APartialEvaluationChangesNothingButANote) {
   const Group group = groups(rows)[0];
   EXPECT_EQ(group.notes,
             (std::vector<std::string>{"Left out: an evaluation of QAct, batch statistics on the "
-                                      "first 20 images; shown is the one on all images."}));
+                                      "first 20 images; shown is the one on all images.",
+                                      kWithoutFrost}));
   const auto charts = make_charts(rows);
   ASSERT_EQ(charts.size(), full.size());
   for (size_t i = 0; i < charts.size(); ++i) EXPECT_EQ(charts[i].spec, full[i].spec);
@@ -101,13 +107,30 @@ TEST(Groups, AnIncompleteEvaluationTakesNoChartAway) {
   rows.push_back(score_row("qact", "tracked", "none", 0, 0.9));
   const Group group = groups(rows)[0];
   EXPECT_EQ(group.corruptions, (std::vector<std::string>{"fog", "snow"}));
-  ASSERT_EQ(group.notes.size(), 1u);
+  ASSERT_EQ(group.notes.size(), 2u);
   EXPECT_EQ(
       group.notes[0],
       "Not in the means over corruptions: QAct, running statistics was evaluated on 0 of the 2 "
       "corruptions in full.");
   const auto charts = make_charts(rows);
   ASSERT_EQ(charts.size(), full.size());
+}
+
+// As after Ctrl-C: the last corruption lacks severities.
+TEST(Groups, CorruptionsThatAreIncompleteAreNamed) {
+  results::Rows rows;
+  for (const char* corruption : {"fog", "snow"}) {
+    for (const int severity : {1, 2, 3})
+      rows.push_back(score_row("qact", "batch", corruption, severity, 0.8));
+  }
+  EXPECT_TRUE(groups(rows)[0].notes.empty());
+  rows.push_back(score_row("qact", "batch", "frost", 1, 0.8));
+  rows.push_back(score_row("qact", "batch", "tone", 1, 0.8));
+  EXPECT_EQ(groups(rows)[0].notes, std::vector<std::string>{kWithoutFrost});
+  rows.push_back(score_row("qact", "batch", "contrast", 1, 0.8));
+  EXPECT_EQ(groups(rows)[0].notes,
+            std::vector<std::string>{"Not in the means over corruptions: contrast, frost. Not "
+                                     "every evaluation has them at all of its severities."});
 }
 
 TEST(Groups, EmbeddingsHaveTheNamesOfTheirCurves) {
