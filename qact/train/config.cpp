@@ -125,6 +125,9 @@ void check(const TrainConfig& c) {
   if (!std::is_sorted(c.lr_steps.begin(), c.lr_steps.end())) {
     refuse("lr-steps", "in ascending order", Json(c.lr_steps).dump());
   }
+  if (!c.lr_steps.empty() && c.lr_steps.front() < 1) {
+    refuse("lr-steps", "of 1 or more", Json(c.lr_steps).dump());
+  }
   if (c.jsd > 0 && c.augment != "augmix") {
     refuse("augment", "augmix with --jsd", "'" + c.augment + "'");
   }
