@@ -66,7 +66,8 @@ std::string message_of(const std::exception& error, const CLI::App& app) {
     return out_of_memory(first_line(without_origin(torch->what_without_backtrace())), app);
   }
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
-    return "[file] cannot use " + file->path1().string() + ": " + file->code().message();
+    const std::string path = file->path1().string();
+    return "[file] cannot use " + (path.empty() ? "''" : path) + ": " + file->code().message();
   }
   return error.what();
 }

@@ -88,6 +88,7 @@ class Program(unittest.TestCase):
             for words, named in (
                     (["train", "-o", output, "--data", "mnist", *away], "data fetch mnist"),
                     (["train", "-o", output, "--data", "no/where"], "no/where"),
+                    (["train", "-o", ""], "[file] cannot use '': "),
                     (["train", "-o", output, "--config", "nowhere.toml"], "nowhere.toml"),
                     (["train", "-o", output, "--config", folder], folder),
                     (["eval", "nowhere"], "nowhere"),
