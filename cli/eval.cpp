@@ -148,7 +148,9 @@ void run_eval(const EvalCommand& eval, const dist::World& world) {
   for (const std::string& name : eval.runs) {
     const eval::EvaluateResult result = evaluate_run(eval, name, guard, world);
     if (result.interrupted) {
-      throw std::runtime_error("interrupted: " + std::to_string(result.made) +
+      // The first rank alone knows how many there are.
+      const std::string made = world.is_first() ? std::to_string(result.made) : "finished";
+      throw std::runtime_error("interrupted: " + made +
                                " rows are saved, and the same command goes on");
     }
     if (!world.is_first()) continue;
