@@ -40,6 +40,8 @@ class ExactMoments {
     // Values that are so many powers of two below the largest still are.
     static constexpr int kSlack = kBits == 24 ? 28 : 4;
     static_assert(kBits + kSlack < 64);
+    // Of so many bits values are, counted in coarse units.
+    static constexpr int kCoarseBits = 42, kCoarse = kBits + kSlack - kCoarseBits;
 
    public:
     static constexpr int64_t kMostValues = int64_t{1} << (128 - 2 * (kBits + kSlack));
@@ -61,6 +63,12 @@ class ExactMoments {
       }
       sum_ += static_cast<Wide>(q);
       squares_ += static_cast<Wide>(static_cast<Signed>(q) * q);
+    }
+    // Sums of whole numbers of a coarser unit, none above 2^42 of it.
+    double coarse_unit() const { return std::ldexp(unit_, kCoarse); }
+    void add_coarse(int64_t sum, Wide squares) {
+      sum_ += static_cast<Wide>(sum) << kCoarse;
+      squares_ += squares << (2 * kCoarse);
     }
     // Over a group of threads with one unit: sum(word) is that of all of them.
     template <class SumWord>
@@ -88,13 +96,22 @@ class ExactMoments {
   };
 
   // Adds n finite values to the words, none above `largest` in absolute value.
-  static void add(const Real* x, int64_t n, Real largest, int64_t* words) {
+  // add_block(x, n, sums) adds some to the sums by add_coarse(), or nothing where it returns false.
+  template <class AddBlock>
+  static void add(const Real* x, int64_t n, Real largest, const AddBlock& add_block,
+                  int64_t* words) {
+    constexpr int64_t kBlock = 1024;
+    static_assert(Sums::kMostValues % kBlock == 0);
     const auto add_word = [&](int i, int64_t digit) { words[i] += digit; };
     for (int64_t begin = 0; begin < n; begin += Sums::kMostValues) {
-      const int64_t end = std::min(n, begin + Sums::kMostValues);
       Sums sums(largest);
-      for (int64_t i = begin + QACT_MUTANT("exact_moments_first"); i < end; ++i) {
-        sums.add(x[i], add_word);
+      const int64_t end = std::min(n, begin + Sums::kMostValues);
+      for (int64_t i = begin; i < end; i += kBlock) {
+        const int64_t size = std::min(kBlock, end - i);
+        if (add_block(x + i, size, sums)) continue;
+        for (int64_t k = QACT_MUTANT("exact_moments_first"); k < size; ++k) {
+          sums.add(x[i + k], add_word);
+        }
       }
       sums.finish(add_word);
     }

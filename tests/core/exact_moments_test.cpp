@@ -9,6 +9,10 @@
 #include <random>
 #include <vector>
 
+#include "qact/core/cpu/dispatch.h"
+#include "qact/core/cpu/world_moments.h"
+#include "tests/core/layer_run.h"
+
 namespace qact::core::testing {
 namespace {
 
@@ -16,22 +20,31 @@ template <class Real>
 using Result = typename ExactMoments<Real>::Result;
 
 // The values in some parts, each with a largest value of its own.
-template <class Real>
-std::vector<int64_t> words_of(const std::vector<Real>& x, size_t parts = 1) {
-  std::vector<int64_t> out(ExactMoments<Real>::kWords);
+template <class Real, class AddBlock>
+Result<Real> moments_by(const std::vector<Real>& x, size_t parts, const AddBlock& add_block) {
+  std::vector<int64_t> words(ExactMoments<Real>::kWords);
   for (size_t part = 0; part < parts; ++part) {
     const size_t begin = x.size() * part / parts, end = x.size() * (part + 1) / parts;
     Real largest = 0;
     for (size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(x[i]));
-    ExactMoments<Real>::add(x.data() + begin, static_cast<int64_t>(end - begin), largest,
-                            out.data());
+    ExactMoments<Real>::add(x.data() + begin, static_cast<int64_t>(end - begin), largest, add_block,
+                            words.data());
   }
-  return out;
+  return ExactMoments<Real>::of(words.data(), static_cast<int64_t>(x.size()));
 }
 
+// One value after the other; the kernels of every SIMD level agree.
 template <class Real>
 Result<Real> moments_of(const std::vector<Real>& x, size_t parts = 1) {
-  return ExactMoments<Real>::of(words_of(x, parts).data(), static_cast<int64_t>(x.size()));
+  const auto none = [](const Real*, int64_t, typename ExactMoments<Real>::Sums&) { return false; };
+  const Result<Real> out = moments_by(x, parts, none);
+  for (const Simd simd : simd_levels()) {
+    const Result<Real> found =
+        moments_by(x, parts, cpu::AddBlock<Real>{cpu::tensor_kernels<Real>(simd)});
+    EXPECT_EQ(found.mean, out.mean) << cpu::name(simd);
+    EXPECT_EQ(found.variance, out.variance) << cpu::name(simd);
+  }
+  return out;
 }
 
 // Signs and magnitudes over `powers` powers of two from 2^lowest on.

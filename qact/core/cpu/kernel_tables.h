@@ -2,6 +2,7 @@
 // the translation unit: anything else compiled for its target stays inside.
 #include "qact/core/cpu/bin_kernels.h"
 #include "qact/core/cpu/code_kernels.h"
+#include "qact/core/cpu/exact_kernels.h"
 #include "qact/core/cpu/grad_kernels.h"
 #include "qact/core/cpu/move_kernels.h"
 #include "qact/core/cpu/rank_kernels.h"
@@ -14,11 +15,11 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,          unpack<Real>,         moments<Real>,       affine<Real>,
-    find_bins<Real>,     count_bins<Real>,     marked_places<Real>, plain_bins<Real>,
-    output_table<Real>,  layer_output<Real>,   search<Real>,        apply<Real>,
-    apply_grad<Real>,    grad_sums<Real>,      grad_output<Real>,   grad_table<Real>,
-    short_forward<Real>, short_backward<Real>,
+    pack<Real>,       unpack<Real>,        moments<Real>,        affine<Real>,
+    whole_sums<Real>, find_bins<Real>,     count_bins<Real>,     marked_places<Real>,
+    plain_bins<Real>, output_table<Real>,  layer_output<Real>,   search<Real>,
+    apply<Real>,      apply_grad<Real>,    grad_sums<Real>,      grad_output<Real>,
+    grad_table<Real>, short_forward<Real>, short_backward<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;

@@ -55,6 +55,12 @@ struct Moments {
   Real high[kLanes<Real>];
 };
 
+// Of x / unit and of its square.
+struct WholeSums {
+  int64_t sum;
+  unsigned __int128 squares;
+};
+
 // z = (x - centre) * scale + shift
 template <class Real>
 struct Affine {
@@ -161,6 +167,9 @@ struct TensorKernels {
 
   void (*moments)(const Real* x, int64_t n, Moments<Real>& state);
   void (*affine)(const Real* x, int64_t n, const Affine<Real>& map, Real* z);
+  // Of n values, at most kLongestStrip, none above 2^42 units, a power of two. False where one is
+  // no whole number of units, and in double always.
+  bool (*whole_sums)(const Real* x, int64_t n, double unit, WholeSums& sums);
 
   void (*find_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin);
   // Finds bins and counts them into two histograms in turn, so that equal neighbours do not wait

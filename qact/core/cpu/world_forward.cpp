@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "qact/core/cpu/world_moments.h"
 #include "qact/core/cpu/world_rounds.h"
 #include "qact/core/cpu/world_write.h"
 #include "qact/core/mutant.h"
@@ -72,7 +73,8 @@ class Forward final : public WorldRounds<Real> {
       kernels_.moments(x, n, states[c]);
       const Real bound = largest(states[c]);
       if (!std::isfinite(bound)) return;  // neither is the channel, whose moments nobody needs
-      ExactMoments<Real>::add(x, n, bound, moments_.data() + ExactMoments<Real>::kWords * c);
+      ExactMoments<Real>::add(x, n, bound, AddBlock<Real>{kernels_},
+                              moments_.data() + ExactMoments<Real>::kWords * c);
     });
     for (size_t c = 0; c < channels_.size() && plan_; ++c) {
       bool imprecise = false;
