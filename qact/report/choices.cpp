@@ -144,6 +144,10 @@ std::vector<std::string> choices_text(const Group& group, const std::vector<Choi
 }
 
 std::vector<const Curve*> headline(const Group& group) {
+  const auto is_measured = [&](const Curve& curve) {
+    const auto points = series_of(curve, "accuracy", group.corruptions).points;
+    return std::any_of(points.begin(), points.end(), [](const auto& p) { return p.severity > 0; });
+  };
   const auto rank = [](const Curve& c) {
     return std::tuple(c.setting.placement == "split", c.severities().size(), c.seeds().size(),
                       c.setting.batch_size);
@@ -152,12 +156,13 @@ std::vector<const Curve*> headline(const Group& group) {
   for (const Curve& curve : group.curves) {
     const Setting& s = curve.setting;
     if (s.activation != "qact" || s.mode != "batch" || !group.is_plain(s)) continue;
+    if (!is_measured(curve)) continue;
     if (!ours || rank(curve) > rank(*ours)) ours = &curve;
   }
   if (!ours) return {};
   const Curve* plain = group.closest(ours->setting, "relu", "tracked");
   const Curve* adapted = group.closest(ours->setting, "relu", "batch");
-  if (!plain || !adapted) return {};
+  if (!plain || !adapted || !is_measured(*plain) || !is_measured(*adapted)) return {};
   return {plain, adapted, ours};
 }
 

@@ -28,7 +28,7 @@ std::vector<std::string> choices_text(const Group& group, const std::vector<Choi
 
 // Plain ReLU, ReLU with batch statistics and QAct with batch statistics: in the placement split, if
 // there is one, and of the evaluation with most severities, seeds and images in a batch. Empty
-// where one of the three is missing.
+// where one of the three is missing, or has no mean over the group's corruptions.
 std::vector<const Curve*> headline(const Group& group);
 
 }  // namespace qact::report

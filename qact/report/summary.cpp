@@ -19,15 +19,23 @@ double drop(const Curve& curve, const Group& group) {
 
 constexpr const char* kAgainst = "Against ";
 
-// By how much, and in which direction, in plain words.
+double percent(const Curve& curve, int severity, const Group& group) {
+  return 100 * curve.mean("accuracy", severity, group.corruptions);
+}
+
+// By how much, and in which direction, in plain words. Without uncorrupted images there is no drop.
 std::string against(const Curve& ours, const Curve& baseline, const Group& group) {
-  const double accuracy = 100 * (ours.mean("accuracy", group.max_severity, group.corruptions) -
-                                 baseline.mean("accuracy", group.max_severity, group.corruptions));
+  const double accuracy =
+      percent(ours, group.max_severity, group) - percent(baseline, group.max_severity, group);
   const double loses_less = drop(baseline, group) - drop(ours, group);
-  return kAgainst + baseline.label + ": " + points(std::abs(accuracy)) +
-         (accuracy >= 0 ? " more" : " fewer") + " correct at severity " +
-         std::to_string(group.max_severity) + ", and a drop that is " +
-         points(std::abs(loses_less)) + (loses_less >= 0 ? " smaller." : " larger.");
+  std::string line = kAgainst + baseline.label + ": " + points(std::abs(accuracy)) +
+                     (accuracy >= 0 ? " more" : " fewer") + " correct at severity " +
+                     std::to_string(group.max_severity);
+  if (std::isfinite(loses_less)) {
+    line += ", and a drop that is " + points(std::abs(loses_less)) +
+            (loses_less >= 0 ? " smaller" : " larger");
+  }
+  return line + ".";
 }
 
 std::vector<int> all_severities(const Group& group) {
@@ -65,7 +73,7 @@ std::vector<std::string> paragraphs(const std::vector<std::string>& lines) {
 
 // Of every placement and on every stream: with batch statistics against ReLU with either kind and
 // against TENT on it, in batches of the same size, and with running ones, which single images need,
-// against ReLU with running ones.
+// against ReLU with running ones. Only curves that have all corruptions at the highest severity.
 std::vector<std::string> held_against_relu(const Group& group) {
   std::vector<std::string> lines;
   if (group.corruptions.empty()) return lines;
@@ -75,12 +83,17 @@ std::vector<std::string> held_against_relu(const Group& group) {
     const bool batch = s.mode == "batch";
     if (s.activation != "qact" || s.adapt != kNotAdapted) continue;
     if (!group.is_usual(s) || !(batch || s.mode == "tracked")) continue;
-    const auto percent = [&](int severity) {
-      return fixed(100 * ours.mean("accuracy", severity, group.corruptions), 1);
+    const auto is_measured = [&](const Curve& curve) {
+      return std::isfinite(percent(curve, group.max_severity, group));
     };
-    lines.push_back(ours.label + ": " + percent(0) + " % of the uncorrupted images, " +
-                    percent(group.max_severity) + " % at severity " +
-                    std::to_string(group.max_severity) + ".");
+    toned |= group.is_plain(s) && std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
+    if (!is_measured(ours)) continue;
+    const double clean = percent(ours, 0, group);
+    lines.push_back(
+        ours.label + ": " +
+        (std::isfinite(clean) ? fixed(clean, 1) + " % of the uncorrupted images, " : "") +
+        fixed(percent(ours, group.max_severity, group), 1) + " % at severity " +
+        std::to_string(group.max_severity) + ".");
     std::vector<const Curve*> baselines = {group.closest(s, "relu", "tracked")};
     if (batch) {
       baselines.push_back(group.closest(s, "relu", "batch"));
@@ -89,9 +102,8 @@ std::vector<std::string> held_against_relu(const Group& group) {
     for (const Curve* baseline : baselines) {
       const bool alone = baseline && baseline->setting.mode == "tracked";
       if (!baseline || !(alone || baseline->setting.batch_size == s.batch_size)) continue;
-      lines.push_back(against(ours, *baseline, group));
+      if (is_measured(*baseline)) lines.push_back(against(ours, *baseline, group));
     }
-    toned |= group.is_plain(s) && std::isfinite(ours.mean("accuracy", group.max_severity, {kTone}));
   }
   if (toned) lines.push_back(under_tone(group));
   return lines;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "qact/report/page.h"
 #include "tests/report/evaluation_rows.h"
 
 namespace qact::report {
@@ -127,6 +128,18 @@ TEST(Headline, IsPlainReluAdaptedReluAndSplit) {
             (std::vector<std::string>{"ReLU, running statistics",
                                       "ReLU, batch statistics, batches of 500",
                                       "QAct split, batch statistics, batches of 500"}));
+}
+
+// Evaluated with tone alone, beside a network that has the corruptions.
+TEST(Headline, NeedsTheCorruptionsOfTheMeans) {
+  results::Rows rows = rows_of(
+      {{"relu", "tracked", 0.9, 0.5}, {"relu", "batch", 0.9, 0.6}, {"qact", "batch", 0.9, 0.7}},
+      "tone");
+  for (const results::Row& row : rows_of({{"ibn-relu", "batch", 0.9, 0.6}})) rows.push_back(row);
+  const Group group = groups(rows)[0];
+  ASSERT_EQ(group.corruptions, std::vector<std::string>{"fog"});
+  EXPECT_TRUE(headline(group).empty());
+  EXPECT_NE(make_page("title", rows).find("</html>"), std::string::npos);
 }
 
 }  // namespace

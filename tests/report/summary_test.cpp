@@ -37,6 +37,22 @@ TEST(Summary, ComparesRunningStatisticsWithRunningOnes) {
             "that is 10.0 points smaller.");
 }
 
+// No line of curves without a mean over the corruptions, and no drop without clean images.
+TEST(Summary, ComparesOnlyWhatWasMeasured) {
+  results::Rows rows = {
+      score_row("relu", "tracked", "none", 0, 0.9), score_row("relu", "tracked", "fog", 1, 0.5),
+      score_row("relu", "batch", "none", 0, 0.9),   score_row("relu", "batch", "tone", 1, 0.6),
+      score_row("qact", "batch", "fog", 1, 0.7),    score_row("qact", "tracked", "none", 0, 0.9),
+      score_row("qact", "tracked", "tone", 1, 0.8)};
+  const auto lines = verdict(groups(rows)[0]);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[1], "QAct, batch statistics: 70.0 % at severity 1.");
+  EXPECT_EQ(lines[2], "Against ReLU, running statistics: 20.0 points more correct at severity 1.");
+  EXPECT_EQ(lines[3],
+            "Under random tone curves of severity 1: QAct, running statistics 80.0 %; ReLU, batch "
+            "statistics 60.0 %.");
+}
+
 // ReLU adapted to batches of another size is not what QAct is held against.
 TEST(Summary, ComparesInBatchesOfTheSameSize) {
   results::Rows rows = example_rows();
@@ -55,7 +71,10 @@ TEST(Summary, ComparesOnTheSameStream) {
   results::Rows rows = example_rows();
   results::Row mixed = score_row("qact", "batch", "fog", 1, 0.6);
   mixed["stream"] = "mixed";
-  rows.push_back(mixed);
+  for (const char* corruption : {"fog", "snow"}) {
+    mixed["corruption"] = corruption;
+    rows.push_back(mixed);
+  }
   results::Row tent = score_row("relu", "batch", "fog", 1, 0.7);
   tent["adapt"] = "tent";
   for (const char* corruption : {"fog", "snow"}) {
@@ -63,11 +82,11 @@ TEST(Summary, ComparesOnTheSameStream) {
     rows.push_back(tent);
   }
   const auto lines = verdict(groups(rows)[0]);
-  ASSERT_EQ(lines.size(), 6u);
-  EXPECT_TRUE(lines[2].starts_with("Against ReLU, running statistics: 25.0")) << lines[2];
-  EXPECT_TRUE(lines[3].starts_with("Against ReLU, TENT, batch statistics: 0.0")) << lines[3];
-  EXPECT_TRUE(lines[4].starts_with("QAct, batch statistics, mixed corruptions: ")) << lines[4];
-  EXPECT_TRUE(lines[5].starts_with("Under random tone curves")) << lines[5];
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_TRUE(lines[3].starts_with("Against ReLU, running statistics: 25.0")) << lines[3];
+  EXPECT_TRUE(lines[4].starts_with("Against ReLU, TENT, batch statistics: 0.0")) << lines[4];
+  EXPECT_EQ(lines[5], "QAct, batch statistics, mixed corruptions: 60.0 % at severity 1.");
+  EXPECT_TRUE(lines[6].starts_with("Under random tone curves")) << lines[6];
   int paragraphs = 0;
   for (const Block& block : summary(rows)) {
     if (const auto* text = std::get_if<Text>(&block)) paragraphs += text->text.starts_with("QAct");
