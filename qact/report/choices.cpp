@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "qact/report/labels.h"
+
 namespace qact::report {
 namespace {
 
@@ -69,24 +71,65 @@ double clean(const Curve& curve, const Choice& choice) {
   return 100 * curve.mean("accuracy", 0, choice.corruptions);
 }
 
-void add_choice(const Group& group, const Arrival& arrival,
-                const std::vector<std::string>& corruptions, std::vector<Choice>& all) {
-  std::vector<const Curve*> candidates;
-  bool own = arrival.stream.empty();  // else single images alone would answer for batches
+using Curves = std::vector<const Curve*>;
+
+// The curves to choose from, apart where they are of different images: those of most images first,
+// and of each part the best curve.
+std::vector<Curves> candidates(const Group& group, const Arrival& arrival,
+                               const std::vector<std::string>& corruptions) {
+  std::vector<Curves> parts;
   for (const Curve& curve : group.curves) {
+    const Setting& s = curve.setting;
     const bool measured = std::isfinite(at_most(group, curve, corruptions));
-    if (!measured || !group.is_usual(curve.setting) || !arrival.includes(curve.setting)) continue;
-    candidates.push_back(&curve);
-    own |= !is_alone(curve.setting);
+    if (!measured || !group.is_usual(s) || !arrival.includes(s)) continue;
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Curves& other) {
+      return image_fields(other[0]->setting, corruptions) == image_fields(s, corruptions);
+    });
+    if (part == parts.end()) part = parts.insert(part, Curves());
+    part->push_back(&curve);
   }
-  if (!own) return;
-  std::stable_sort(candidates.begin(), candidates.end(), [&](const Curve* a, const Curve* b) {
-    return at_most(group, *a, corruptions) > at_most(group, *b, corruptions);
+  for (Curves& part : parts) {
+    std::stable_sort(part.begin(), part.end(), [&](const Curve* a, const Curve* b) {
+      return at_most(group, *a, corruptions) > at_most(group, *b, corruptions);
+    });
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Curves& a, const Curves& b) {
+    const auto rank = [](const Curves& part) {
+      const int64_t limit = part[0]->setting.limit;
+      return std::pair(limit == 0, limit);
+    };
+    return rank(a) > rank(b);
   });
-  for (const Curve* next : candidates) {
-    if (next->setting.activation == candidates[0]->setting.activation) continue;
-    all.push_back({arrival.text(), corruptions, candidates[0], next});
-    return;
+  return parts;
+}
+
+// ", 1000 images": what distinguishes the images of a part from those of the others.
+std::string images_apart(const Curves& part, const std::vector<Curves>& parts,
+                         const std::vector<std::string>& corruptions) {
+  std::string text;
+  for (const results::Field& field : image_fields(part[0]->setting, corruptions)) {
+    const bool differs = std::any_of(parts.begin(), parts.end(), [&](const Curves& other) {
+      const auto fields = image_fields(other[0]->setting, corruptions);
+      return std::find(fields.begin(), fields.end(), field) == fields.end();
+    });
+    if (differs && field.value != "none") text += ", " + in_words(field);
+  }
+  return text;
+}
+
+void add_choices(const Group& group, const Arrival& arrival,
+                 const std::vector<std::string>& corruptions, std::vector<Choice>& all) {
+  const std::vector<Curves> parts = candidates(group, arrival, corruptions);
+  for (const Curves& part : parts) {
+    const bool alone = std::all_of(part.begin(), part.end(),
+                                   [](const Curve* curve) { return is_alone(curve->setting); });
+    if (alone && !arrival.stream.empty()) continue;  // single images would answer for batches
+    const auto next = std::find_if(part.begin(), part.end(), [&](const Curve* curve) {
+      return curve->setting.activation != part[0]->setting.activation;
+    });
+    if (next == part.end()) continue;
+    all.push_back(
+        {arrival.text() + images_apart(part, parts, corruptions), corruptions, part[0], *next});
   }
 }
 
@@ -102,9 +145,9 @@ std::string where(const Group& group, const Choice& choice) {
 std::vector<Choice> choices(const Group& group) {
   std::vector<Choice> all;
   for (const Arrival& arrival : arrivals(group)) {
-    if (!group.corruptions.empty()) add_choice(group, arrival, group.corruptions, all);
+    if (!group.corruptions.empty()) add_choices(group, arrival, group.corruptions, all);
     if (arrival.stream == kSingle || arrival.stream.empty()) {
-      add_choice(group, arrival, {kGamma4}, all);
+      add_choices(group, arrival, {kGamma4}, all);
     }
   }
   return all;
@@ -122,11 +165,11 @@ Table choices_table(const Group& group, const std::vector<Choice>& choices) {
     add("best of another activation", *choice.next);
   }
   table.caption =
-      "What to take: of all activations and ways of inference the one with the highest accuracy, "
-      "in "
-      "per cent, and below it the best one of another activation. With running statistics an image "
-      "is classified alone, so those take part in every line. The tone curve x^4 (gamma4) is no "
-      "part of the mean over corruptions.";
+      "What to take: of all activations and ways of inference the one with the highest accuracy on "
+      "the same images, in per cent, and below it the best one of another activation. With running "
+      "statistics, with augmented copies and with a prior in batches of 1 an image is classified "
+      "alone, so those take part in every line. The tone curve x^4 (gamma4) is no part of the mean "
+      "over corruptions.";
   return table;
 }
 
@@ -152,18 +195,17 @@ std::vector<const Curve*> headline(const Group& group) {
     return std::tuple(c.setting.placement == "split", c.severities().size(), c.seeds().size(),
                       c.setting.batch_size);
   };
-  const Curve* ours = nullptr;
-  for (const Curve& curve : group.curves) {
-    const Setting& s = curve.setting;
+  std::vector<const Curve*> best;
+  for (const Curve& ours : group.curves) {
+    const Setting& s = ours.setting;
     if (s.activation != "qact" || s.mode != "batch" || !group.is_plain(s)) continue;
-    if (!is_measured(curve)) continue;
-    if (!ours || rank(curve) > rank(*ours)) ours = &curve;
+    const Curve* plain = group.closest(s, "relu", "tracked");
+    const Curve* adapted = group.closest(s, "relu", "batch");
+    if (!plain || !adapted) continue;
+    if (!is_measured(*plain) || !is_measured(*adapted) || !is_measured(ours)) continue;
+    if (best.empty() || rank(ours) > rank(*best.back())) best = {plain, adapted, &ours};
   }
-  if (!ours) return {};
-  const Curve* plain = group.closest(ours->setting, "relu", "tracked");
-  const Curve* adapted = group.closest(ours->setting, "relu", "batch");
-  if (!plain || !adapted || !is_measured(*plain) || !is_measured(*adapted)) return {};
-  return {plain, adapted, ours};
+  return best;
 }
 
 }  // namespace qact::report

@@ -27,8 +27,9 @@ Table choices_table(const Group& group, const std::vector<Choice>& choices);
 std::vector<std::string> choices_text(const Group& group, const std::vector<Choice>& choices);
 
 // Plain ReLU, ReLU with batch statistics and QAct with batch statistics: in the placement split, if
-// there is one, and of the evaluation with most severities, seeds and images in a batch. Empty
-// where one of the three is missing, or has no mean over the group's corruptions.
+// there is one, and of the evaluation with most severities, seeds and images in a batch. All three
+// are of the same images and have means over the group's corruptions; empty where there are no such
+// three.
 std::vector<const Curve*> headline(const Group& group);
 
 }  // namespace qact::report

@@ -10,7 +10,6 @@
 
 #include "qact/base/joined.h"
 #include "qact/report/labels.h"
-#include "qact/results/fields.h"
 
 namespace qact::report {
 namespace {
@@ -129,15 +128,31 @@ std::string Group::slug(const std::string& chart) const {
   return name;
 }
 
+std::vector<results::Field> image_fields(const Setting& setting,
+                                         const std::vector<std::string>& corruptions) {
+  std::vector<results::Field> fields = results::fields_of(setting);
+  const bool frost =
+      std::find(corruptions.begin(), corruptions.end(), "frost") != corruptions.end();
+  std::erase_if(fields, [&](const results::Field& field) {
+    static const std::set<std::string> kNames = {"limit", "clean_hash", "source", "official",
+                                                 "data_seed"};
+    return field.training || !(kNames.contains(field.name) || (frost && field.name == "frost"));
+  });
+  return fields;
+}
+
 const Curve* Group::closest(const Setting& like, const std::string& activation,
                             const std::string& mode, const std::string& adapt) const {
   const std::vector<results::Field> wanted = results::fields_of(like);
+  const std::vector<results::Field> images = image_fields(like, corruptions);
   const Curve* best = nullptr;
   size_t most = 0;
   for (const Curve& curve : curves) {
     const Setting& s = curve.setting;
     if (s.activation != activation || s.mode != mode || s.adapt != adapt) continue;
     if (s.stream != like.stream || !is_usual(s)) continue;
+    if (mode != "tracked" && s.batch_size != like.batch_size) continue;
+    if (image_fields(s, corruptions) != images) continue;
     size_t in_common = 1;
     for (const results::Field& field : results::fields_of(s)) {
       in_common += static_cast<size_t>(

@@ -7,6 +7,7 @@
 
 #include "qact/report/chart.h"
 #include "qact/results/curve.h"
+#include "qact/results/fields.h"
 
 namespace qact::report {
 
@@ -21,6 +22,11 @@ struct Curve : results::Curve {
   std::string label, colour;
   std::vector<int> dash;  // by mode of inference: batch is solid
 };
+
+// The fields that say which images means over `corruptions` are of: where they differ, the means
+// do not compare.
+std::vector<results::Field> image_fields(const Setting& setting,
+                                         const std::vector<std::string>& corruptions);
 
 // All curves of one dataset and one architecture.
 struct Group {
@@ -38,8 +44,9 @@ struct Group {
   bool is_plain(const Setting& s) const {
     return is_usual(s) && s.stream == kSingle && s.adapt == kNotAdapted;
   }
-  // Of the usual curves of an activation in a mode, with a method of adaptation, on the stream of
-  // `like`: the one that has most in common with it; nullptr where there is none.
+  // Of the usual curves of an activation in a mode, with a method of adaptation, on the stream and
+  // images of `like` and, but for running statistics, in batches of its size: the one that has most
+  // in common with it; nullptr where there is none.
   const Curve* closest(const Setting& like, const std::string& activation, const std::string& mode,
                        const std::string& adapt = kNotAdapted) const;
   // The curve of a diagnostic row (t-SNE, histogram), which has no classifier and other images;

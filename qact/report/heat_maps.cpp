@@ -91,15 +91,15 @@ std::vector<Block> heat_maps(const results::Rows& rows) {
                    {{"domain", {0, 100}}, {"range", {"#e8907a", "#f2d28c", "#8fcfae"}}}));
     }
     // Both use batch statistics: the difference is the activation's.
-    const auto is_ours = [&](const Curve& curve) {
+    const Curve* baseline = nullptr;
+    const auto has_baseline = [&](const Curve& curve) {
       const Setting& s = curve.setting;
-      return s.activation == "qact" && s.mode == "batch" && s.adapt == kNotAdapted &&
-             group.is_usual(s);
+      if (s.activation != "qact" || s.mode != "batch" || s.adapt != kNotAdapted) return false;
+      baseline = group.is_usual(s) ? group.closest(s, "relu", "batch") : nullptr;
+      return baseline != nullptr;
     };
-    const auto ours = std::find_if(group.curves.begin(), group.curves.end(), is_ours);
+    const auto ours = std::find_if(group.curves.begin(), group.curves.end(), has_baseline);
     if (ours == group.curves.end()) continue;
-    const Curve* baseline = group.closest(ours->setting, "relu", "batch");
-    if (!baseline) continue;
     const std::vector<std::string> corruptions = corruptions_of(*ours);
     blocks.push_back(heat_map(
         group.slug("heat_gain"), "gain, points",

@@ -107,17 +107,6 @@ std::set<std::string> varying(const std::vector<Curve>& curves) {
 
 std::string shortened(const std::string& hash) { return hash.substr(0, 8); }
 
-// A field that varies, as part of a label.
-std::string in_words(const results::Field& field) {
-  if (field.name == "batch_size") return "batches of " + field.value;
-  if (field.name == "limit") return field.value == "0" ? "all images" : field.value + " images";
-  if (field.name == "clean_hash") return "data " + shortened(field.value);
-  if (field.name == "source") return field.value + " corruptions";
-  std::string name = field.name;
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name + " " + field.value;
-}
-
 // Of running statistics only where it tells two curves apart: the result is the same.
 bool matters_batch_size(const Setting& s, const Group& group) {
   return s.mode != "tracked" ||
@@ -161,6 +150,16 @@ std::string label_of(const Setting& s, const Group& group, const std::set<std::s
 }
 
 }  // namespace
+
+std::string in_words(const results::Field& field) {
+  if (field.name == "batch_size") return "batches of " + field.value;
+  if (field.name == "limit") return field.value == "0" ? "all images" : field.value + " images";
+  if (field.name == "clean_hash") return "data " + shortened(field.value);
+  if (field.name == "source") return field.value + " corruptions";
+  std::string name = field.name;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name + " " + field.value;
+}
 
 std::string activation_name(const std::string& activation) {
   return name_in(activations(), activation);

@@ -18,6 +18,9 @@ SortKey order_of(const Setting& setting);
 // stream) and dashes (by mode).
 void name_and_colour(Group& group);
 
+// A field that varies, as part of a label: "batches of 500", "1000 images".
+std::string in_words(const results::Field& field);
+
 // As people write them: "QAct" for qact, "batch statistics" for batch.
 std::string activation_name(const std::string& activation);
 std::string mode_name(const Setting& setting);

@@ -100,9 +100,7 @@ std::vector<std::string> held_against_relu(const Group& group) {
       baselines.push_back(group.closest(s, "relu", "batch", "tent"));
     }
     for (const Curve* baseline : baselines) {
-      const bool alone = baseline && baseline->setting.mode == "tracked";
-      if (!baseline || !(alone || baseline->setting.batch_size == s.batch_size)) continue;
-      if (is_measured(*baseline)) lines.push_back(against(ours, *baseline, group));
+      if (baseline && is_measured(*baseline)) lines.push_back(against(ours, *baseline, group));
     }
   }
   if (toned) lines.push_back(under_tone(group));

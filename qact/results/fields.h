@@ -11,6 +11,8 @@ namespace qact::results {
 struct Field {
   std::string name, value;  // numbers as in JSON, lists separated by blanks; "none" for null
   bool training = false;    // an option of training
+
+  bool operator==(const Field&) const = default;
 };
 
 // An option of training is called "train.NAME" where a field of the row has its name.

@@ -103,6 +103,52 @@ TEST(Choices, KnowGamma4ApartAndSkipWhatIsIncomplete) {
   }
 }
 
+// 10 images say nothing against all of them; textures matter where frost is among the corruptions.
+TEST(Choices, AreBetweenAccuraciesOnTheSameImages) {
+  const auto with = [](const Made& made, const results::Row& fields, const char* corruption) {
+    results::Rows rows = rows_of({made}, corruption);
+    for (results::Row& row : rows) row.update(fields);
+    return rows;
+  };
+  const results::Row same = results::Row::object();
+  const Made relu = {"relu", "batch", 0.9, 0.5}, qact = {"qact", "batch", 0.9, 0.6},
+             ibn = {"ibn-relu", "batch", 0.9, 0.7};
+  const auto choose = [&](const results::Row& fields, const char* corruption) {
+    return lines_of(joined(joined(with(relu, same, corruption), with(qact, same, corruption)),
+                           with(ibn, fields, corruption)));
+  };
+  for (const results::Row& fields :
+       {results::Row{{"limit", 10}, {"n", 10}}, results::Row{{"clean_hash", "another"}},
+        results::Row{{"source", "official"}}, results::Row{{"data_seed", 1}}}) {
+    const auto lines = choose(fields, "fog");
+    ASSERT_EQ(lines.size(), 1u) << fields;
+    EXPECT_NE(lines[0].find(": QAct"), std::string::npos) << lines[0];
+    EXPECT_EQ(lines[0].find("InstanceNorm"), std::string::npos) << lines[0];
+  }
+  EXPECT_TRUE(choose(same, "fog")[0].find(": Inst") != std::string::npos);
+
+  results::Rows rows = joined(with(relu, same, "fog"), with(qact, same, "fog"));
+  for (const Made& made : {qact, ibn}) {
+    rows = joined(rows, with(made, {{"limit", 10}, {"n", 10}, {"placement", "all"}}, "fog"));
+  }
+  const auto lines = lines_of(rows);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].starts_with(
+      "For batches of 500 of one corruption, all images, at severity 1: QAct early,"))
+      << lines[0];
+  EXPECT_TRUE(lines[1].starts_with(
+      "For batches of 500 of one corruption, 10 images, at severity 1: InstanceNorm/"))
+      << lines[1];
+
+  const auto textures = [&](const char* name) {
+    return with({"ibn-relu", "batch", 0.9, 0.7}, {{"frost", name}}, "frost");
+  };
+  const results::Rows two = joined(with(relu, {{"frost", "official"}}, "frost"),
+                                   with(qact, {{"frost", "official"}}, "frost"));
+  EXPECT_NE(lines_of(joined(two, textures("official")))[0].find(": Inst"), std::string::npos);
+  EXPECT_NE(lines_of(joined(two, textures("procedural")))[0].find(": QAct"), std::string::npos);
+}
+
 TEST(Choices, NeedTwoActivations) {
   EXPECT_TRUE(
       lines_of(rows_of({{"qact", "batch", 0.9, 0.8}, {"qact", "tracked", 0.9, 0.7}})).empty());
@@ -120,7 +166,10 @@ TEST(Headline, IsPlainReluAdaptedReluAndSplit) {
                             {"qact", "batch", 0.9, 0.7, 500, "single", "none", "split"},
                             {"qact", "batch", 0.9, 0.8},
                             {"relu", "batch", 0.9, 0.6, 16}};
-  EXPECT_EQ(labels(rows_of(made)).size(), 3u);
+  EXPECT_EQ(
+      labels(rows_of(made)),
+      (std::vector<std::string>{"ReLU, running statistics", "ReLU, batch statistics, batches of 16",
+                                "QAct split, batch statistics, batches of 16"}));
   made.pop_back();
   EXPECT_TRUE(labels(rows_of(made)).empty());
   made.push_back({"relu", "batch", 0.9, 0.6});

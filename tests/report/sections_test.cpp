@@ -79,6 +79,29 @@ TEST(Sections, NameTheFieldThatIsDamaged) {
   }
 }
 
+// What QAct adds is told of ReLU in batches of the same size, or not at all.
+TEST(Sections, TheGainIsInBatchesOfOneSize) {
+  const auto gains = [](const results::Rows& rows) {
+    std::vector<std::string> captions;
+    for (const Chart& chart : make_charts(rows)) {
+      if (chart.name.ends_with("heat_gain")) captions.push_back(chart.caption);
+    }
+    return captions;
+  };
+  const auto in_batches = [](const char* activation, int64_t size) {
+    results::Row row = score_row(activation, "batch", "fog", 1, 0.8);
+    row["batch_size"] = size;
+    return row;
+  };
+  results::Rows rows = {in_batches("qact", 16), in_batches("relu", 500)};
+  EXPECT_TRUE(gains(rows).empty());
+  rows.push_back(in_batches("qact", 500));
+  EXPECT_EQ(gains(rows),
+            (std::vector<std::string>{
+                "What the activation adds: accuracy of QAct, batch statistics, batches of 500 less "
+                "that of ReLU, batch statistics, batches of 500, points."}));
+}
+
 TEST(Sections, NumbersOfHeatMapsCanBePointedAt) {
   for (const Chart& chart : make_charts(example_rows())) {
     if (chart.name.find("heat") == std::string::npos) continue;

@@ -65,6 +65,22 @@ TEST(Summary, ComparesInBatchesOfTheSameSize) {
   }
 }
 
+// ReLU was evaluated on other images twice: fewer, and corrupted with another seed.
+TEST(Summary, ComparesOnTheSameImages) {
+  results::Rows rows = example_rows();
+  for (const char* corruption : {"fog", "snow"}) {
+    results::Row row = score_row("relu", "tracked", corruption, 1, 0.6);
+    row.update({{"limit", 10}, {"n", 10}});
+    rows.push_back(row);
+  }
+  for (results::Row& row : rows) {
+    if (row["activation"] == "relu" && row["limit"] == 0) row["data_seed"] = 7;
+  }
+  for (const std::string& line : verdict(groups(rows)[0])) {
+    EXPECT_FALSE(line.starts_with("Against")) << line;
+  }
+}
+
 // On every stream QAct is held against ReLU on the same stream, also with TENT; not against
 // another.
 TEST(Summary, ComparesOnTheSameStream) {
