@@ -208,10 +208,17 @@ void name_and_colour(Group& group) {
                    [&](const Curve* a, const Curve* b) { return rank(a) > rank(b); });
   for (Curve* curve : shown) curve->colour = colour(curve->setting);
   const std::set<std::string> vary = varying(group.curves);
+  std::map<std::string, int> count;  // of each label
   for (Curve& curve : group.curves) {
     curve.label = label_of(curve.setting, group, vary);
+    ++count[curve.label];
     const size_t mode = index_in(modes(), curve.setting.mode);
     if (mode < modes().size()) curve.dash = modes()[mode].dash;
+  }
+  // Curves that differ in a field that one of them does not have, too.
+  for (Curve& curve : group.curves) {
+    const std::string size = "batches of " + std::to_string(curve.setting.batch_size);
+    if (count[curve.label] > 1) curve.label += ", " + size;
   }
 }
 

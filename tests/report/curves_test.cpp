@@ -210,6 +210,20 @@ TEST(Groups, LabelsNameTheMixtureWhereThereAreTwo) {
                                 "ReLU, batch statistics, mixed corruptions, mixture fog+snow"}));
 }
 
+// Textures are a field of rows with frost alone.
+TEST(Groups, LabelsStayApartWhereOnlyOneCurveHasFrost) {
+  results::Rows rows;
+  for (const char* corruption : {"fog", "frost"}) {
+    rows.push_back(score_row("relu", "tracked", corruption, 1, 0.8));
+    if (corruption == std::string("frost")) rows.back()["frost"] = "procedural";
+  }
+  rows.push_back(score_row("relu", "tracked", "fog", 1, 0.7));
+  rows.back()["batch_size"] = 100;
+  EXPECT_EQ(labels_of(groups(rows)[0]),
+            (std::vector<std::string>{"ReLU, running statistics, batches of 100",
+                                      "ReLU, running statistics, batches of 500"}));
+}
+
 // 5 networks, 2 modes, 3 classifiers: each network and classifier has a colour of its own.
 TEST(Groups, ColoursTellNetworksApart) {
   results::Rows rows;
