@@ -10,8 +10,8 @@
 
 On a GPU all are replayed as CUDA graphs, which is what is left when launches cost nothing; on the
 CPU they are called as a program does, with --threads threads. Medians of some rounds, all in turn, in
-one process. --json adds the rows to those that qact-bench wrote, in place of earlier ones of the same
-device.
+one process. --json adds the rows to those that are in the file, in place of earlier ones of the same
+benchmark and device.
 """
 import argparse
 import json
@@ -165,10 +165,14 @@ PEERS = {"layer": "compiled", "layer_image": "compiled InstanceNorm2d + ReLU",
          "ties": "without ties"}
 
 
-def write(path, rows, device):
-    """Beside what other benchmarks wrote."""
+def write(path, rows):
+    """Beside what other benchmarks, and other calls of this one, wrote."""
+    def key(row):
+        return row["what"], row.get("peer"), row["device"]
+
+    anew = {key(row) for row in rows}
     kept = [row for row in (json.loads(path.read_text()) if path.exists() else [])
-            if row["peer"] not in PEERS.values() or row["device"] != device]
+            if key(row) not in anew]
     path.write_text(json.dumps(kept + rows, indent=1) + "\n")
 
 
@@ -211,7 +215,7 @@ def main():
                      "threads": options.threads, "qact_ms": ours, "peer": PEERS[what],
                      "peer_ms": compiled, "ratio": ours / compiled})
     if options.json:
-        write(options.json, rows, options.device)
+        write(options.json, rows)
 
 
 if __name__ == "__main__":

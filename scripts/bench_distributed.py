@@ -40,6 +40,12 @@ APART = ["--context-scope", "batch"]
 KIND = {"what": "distributed", "backend": "gloo"}
 
 
+def see_one_gpu():
+    """Of those that this process may use."""
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "0")
+    os.environ["CUDA_VISIBLE_DEVICES"] = seen.split(",")[0]
+
+
 def place(device):
     if device == "cpu":
         return f"{os.cpu_count()} cores, one thread a rank"
@@ -114,6 +120,8 @@ def main():
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
     build = options.build.resolve()
+    if options.device == "cuda":
+        see_one_gpu()
     rows = [*steps(str(build / "qact"), options.device, options.repeats),
             *layers(build, options.device)]
     out = build / "bench.json"
