@@ -7,11 +7,10 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
-from bands import write_bands  # noqa: E402
+from bands import folder_of_bands  # noqa: E402
 from ranks import run  # noqa: E402
 
 PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
@@ -23,11 +22,7 @@ EVALUATION = ["--corruptions", "fog,contrast", "--severities", "0,1,5", "--modes
 class RanksOnAGpu(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
-        write_bands(cls.folder / "data", "train", 150)
-        write_bands(cls.folder / "data", "t10k", 40)
+        cls.folder = folder_of_bands(cls.addClassCleanup, 40)
         done = subprocess.run(cls.training("one"), capture_output=True, text=True)
         if "of the 0 GPUs that torch sees" in done.stderr:
             raise unittest.SkipTest("no GPU here, or a program without CUDA")

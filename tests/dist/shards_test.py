@@ -5,12 +5,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
-from bands import write_bands  # noqa: E402
+from bands import folder_of_bands, write_bands  # noqa: E402
 from ranks import Ranks, run  # noqa: E402
 
 PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
@@ -19,11 +18,7 @@ PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
 class Shards(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
-        write_bands(cls.folder / "data", "train", 150)
-        write_bands(cls.folder / "data", "t10k", 40)
+        cls.folder = folder_of_bands(cls.addClassCleanup, 40)
         subprocess.run([PROGRAM, "train", "--output", str(cls.folder / "run"), "--data",
                         str(cls.folder / "data"), "--model", "mlp", "--epochs", "1", "--batch-size",
                         "20", "--lr", "0.01", "--threads", "1"], check=True, capture_output=True)

@@ -15,12 +15,11 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
-from bands import write_bands  # noqa: E402
+from bands import folder_of_bands, write_bands  # noqa: E402
 from ranks import Ranks, free_port, run, torchrun  # noqa: E402
 
 PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
@@ -53,11 +52,7 @@ def distance(got, expected):
 
 class TrainOnRanks(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-        write_bands(self.folder / "data", "train", 150)
-        write_bands(self.folder / "data", "t10k", 3)
+        self.folder = folder_of_bands(self.addCleanup, 3)
         # 6 steps an epoch
         self.quick = ["--data", str(self.folder / "data"), "--model", "mlp", "--epochs", "4",
                       "--batch-size", "20", "--lr", "0.01", "--threads", "1", "--workers", "1",

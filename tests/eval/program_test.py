@@ -12,12 +12,11 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "train"))
-from bands import SIDE, band, write_bands  # noqa: E402
+from bands import SIDE, band, folder_of_bands, write_bands  # noqa: E402
 
 PROGRAM = sys.argv.pop(1)
 
@@ -42,11 +41,7 @@ def run(*words, **settings):
 class EvalProgram(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
-        write_bands(cls.folder / "data", "train", 150)
-        write_bands(cls.folder / "data", "t10k", 30)
+        cls.folder = folder_of_bands(cls.addClassCleanup, 30)
         cls.run_folder = cls.folder / "run"
         done = run("train", "--output", cls.run_folder, "--data", cls.folder / "data", "--model",
                    "mlp", "--epochs", "3", "--batch-size", "20", "--lr", "0.01", "--threads", "1")

@@ -11,11 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-from bands import write_bands
+from bands import folder_of_bands, write_bands
 
 PROGRAM = sys.argv.pop(1)
 RECIPES = pathlib.Path(__file__).parents[2] / "recipes"
@@ -24,11 +23,7 @@ KILLS = int(os.environ.get("KILLS", 4))
 
 class TrainProgram(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-        write_bands(self.folder / "data", "train", 150)
-        write_bands(self.folder / "data", "t10k", 3)
+        self.folder = folder_of_bands(self.addCleanup, 3)
         self.quick = ["--data", str(self.folder / "data"), "--model", "mlp", "--epochs", "3",
                       "--batch-size", "20", "--lr", "0.01", "--threads", "1", "--workers", "1"]
 
