@@ -197,10 +197,13 @@ template <class Real>
 void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
                 const TilePlan& plan, Strips<Real>& x, int64_t group, const ChannelRange& channels,
                 std::vector<BinnedChannel<Real>>& bins, const Execution& execution = {}) {
+  const int64_t n = plan.shape.context_size();
+  // Where the group's copy stays near, its bins do.
+  const bool keeps = plan.packs_once() && plan.group * n * sizeof(Real) <= TilePlan::kCache;
   bool any = false;
   for (int64_t g = channels.begin; g < channels.end; ++g) {
     Histogram<Real>& histogram = bins[g - channels.begin].bins;
-    histogram.clear(plan.shape.context_size());
+    histogram.clear(n, keeps);
     any |= histogram.plan.bins > 0;
   }
   if (!any) return;
@@ -219,7 +222,7 @@ void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
     std::vector<Histogram<Real>> own(channels.end - channels.begin);
     for (size_t i = 0; i < own.size(); ++i) {
       own[i].plan = shared(i).plan;
-      own[i].clear(plan.shape.context_size());
+      own[i].clear(n);
     }
     count(tiles, strips, [&](int64_t i) -> Histogram<Real>& { return own[i]; });
     const std::lock_guard lock(adding);

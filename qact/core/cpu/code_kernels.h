@@ -71,8 +71,9 @@ void cell_ends(const CellEdges& shared_edges, int32_t bins, int32_t* end) {
   for (int32_t r = 0; r < runs; ++r) {
     int64_t sum = 0;
     const int32_t begin = start[r];
-    for (int32_t b = begin; b < start[r + 1]; ++b)
-      sum += (int64_t)of.count[b] * (b - begin - QACT_MUTANT("bin_codes_long"));
+    for (int32_t b = begin; b < start[r + 1]; ++b) {
+      sum += (int64_t)of.count[b] * (b - (QACT_MUTANT("bin_codes_long") ? 0 : begin));
+    }
     to.moment[code[begin]] = sum;
   }
 }

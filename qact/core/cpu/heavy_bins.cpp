@@ -73,7 +73,7 @@ void HeavyBins<Real>::find_leader(const Work& work, const Real* x, const uint16_
 template <class Real>
 void HeavyBins<Real>::collect(const Work& work, const Real* x, int64_t n) {
   alignas(64) uint16_t room[kLongestStrip];
-  const uint16_t* bin = work.bins.find(work.kernels, x, n, room);
+  const uint16_t* bin = work.bins.find(work.kernels, x, collected_, n, room);
   place_.resize(std::max<size_t>(place_.size(), n));
   if (skip_ != skip_) find_leader(work, x, bin, n);
   const int64_t found = work.kernels.marked_places(x, bin, n, marks_.data(), work.bins.plan.bins,

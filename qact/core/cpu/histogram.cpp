@@ -7,8 +7,10 @@
 namespace qact::core::cpu {
 
 template <class Real>
-void Histogram<Real>::clear(int64_t n) {
+void Histogram<Real>::clear(int64_t n, bool keeps) {
   total_ = static_cast<int32_t>(n);
+  counted_ = 0;
+  keeps_ = keeps;
   all_found_ = false;
   count.assign(padded_bins(plan.bins), 0);
   odd_.assign(n < kLongChannel ? 0 : count.size(), 0);

@@ -7,6 +7,7 @@
 #include "qact/core/bin_plan.h"
 #include "qact/core/cpu/aligned.h"
 #include "qact/core/cpu/kernels.h"
+#include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 
@@ -17,12 +18,14 @@ struct Histogram {
   AlignedVector<int32_t> before;  // exclusive prefix sums of count, two more than bins
   int32_t negatives = 0;          // values of z < 0
 
-  // For n values: clear, add all strips, finish.
-  void clear(int64_t n);
+  // For n values: clear, add all strips, finish. `keeps`: the bins of all strips.
+  void clear(int64_t n, bool keeps = false);
   void add(const TensorKernels<Real>& kernels, const Real* x, int64_t n, Ahead& next) {
-    found_.resize(std::max<size_t>(found_.size(), n));
-    kernels.count_bins(x, n, plan.map, found_.data(), count.data(), odd(), next);
-    all_found_ = n == total_;
+    found_.resize(std::max<size_t>(found_.size(), keeps_ ? total_ : n));
+    kernels.count_bins(x, n, plan.map, found_.data() + (keeps_ ? counted_ : 0), count.data(), odd(),
+                       next);
+    counted_ += n;
+    all_found_ = keeps_ ? counted_ == total_ : n == total_;
   }
   // The strips that another histogram of the same plan was given.
   void add(const TableKernels& tables, const Histogram& other);
@@ -30,10 +33,11 @@ struct Histogram {
   // Of one bin.
   void remove(int32_t bin, int32_t values);
 
-  // The bins of a strip's values: in `room`, unless it is the only strip, as they were counted.
-  const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t n,
+  // The bins of a strip's values, the first of which comes after `start` others: as they were
+  // counted or, unless all were kept, in `room`.
+  const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t start, int64_t n,
                        uint16_t* room) const {
-    if (all_found_) return found_.data();
+    if (all_found_) return found_.data() + (QACT_MUTANT("histogram_kept_bins") ? 0 : start);
     kernels.find_bins(x, n, plan.map, room);
     return room;
   }
@@ -44,7 +48,8 @@ struct Histogram {
   uint32_t* odd() { return odd_.empty() ? count.data() : odd_.data(); }
 
   int32_t total_ = 0;
-  bool all_found_ = false;
+  int64_t counted_ = 0;
+  bool keeps_ = false, all_found_ = false;
   AlignedVector<uint32_t> odd_;
   AlignedVector<uint16_t> found_;
 };

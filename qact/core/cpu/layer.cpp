@@ -241,7 +241,8 @@ class Forward {
     if (channel.how == How::binned) {
       Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
       alignas(64) uint16_t room[kLongestStrip];
-      const uint16_t* found = bins_of(g).bins.find(kernels_, x.load(group, tile, g), size, room);
+      const uint16_t* found =
+          bins_of(g).bins.find(kernels_, x.load(group, tile, g), start, size, room);
       tables_.code_bytes(found, size, bins_of(g).codes(), bins_of(g).bins.plan.bins, out, written);
       for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, const Exception& e) {
         out[i] = static_cast<uint8_t>(bins_of(g).code(e));
