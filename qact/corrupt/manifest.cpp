@@ -82,9 +82,14 @@ bool Manifest::has(const std::string& name, const nlohmann::json& made_with) con
   if (!std::filesystem::exists(folder_ / name) || !entries_.contains(name)) return false;
   nlohmann::json options = entries_[name];
   // Manifests of earlier snapshots say nothing of it.
-  const bool whole = !options.contains("extent") || options["extent"] == extent(folder_ / name);
+  const nlohmann::json whole = options.value("extent", nlohmann::json());
   options.erase("extent");
-  return whole && options == made_with;
+  if (options != made_with) return false;
+  try {
+    return whole.is_null() || whole == extent(folder_ / name);
+  } catch (const std::filesystem::filesystem_error&) {
+    return false;  // another process is making it anew
+  }
 }
 
 void Manifest::add(const std::string& name, const nlohmann::json& made_with) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -61,10 +62,8 @@ class Writer {
     if (options_.shard != 0) return;
     fs::create_directories(options_.folder / "identity");
     write_labels("identity/" + images_.split + "_labels.npy", 1);
-    base::AtomicFile file(options_.folder / "identity" / (images_.split + "_images.npy"));
-    file.write(as_text(array_header(1)));
-    file.write(as_text(images_.pixels));
-    file.commit();
+    write_once("identity/" + images_.split + "_images.npy",
+               std::string(as_text(array_header(1))) + std::string(as_text(images_.pixels)));
   }
 
   void write_corruption(const std::string& name) {
@@ -106,8 +105,8 @@ class Writer {
     return false;
   }
 
-  // Whether the file is there already; it then counts as done. Asked under its lock: another
-  // process may have finished it just now.
+  // Whether the file is there already; it then counts as done. Asked before its lock, so that
+  // several processes find a finished set, and under it: another one may have finished it just now.
   bool is_kept(const std::string& target, const std::string& name,
                const std::vector<int>& severities) {
     manifest_.read();
@@ -158,7 +157,7 @@ class Writer {
 
   void write_array(const std::string& target, const std::string& name,
                    const std::vector<int>& severities) {
-    if (!is_mine(severities)) return;
+    if (!is_mine(severities) || is_kept(target, name, severities)) return;
     const TargetLock lock(options_.folder / target);
     if (is_kept(target, name, severities)) return;
     base::AtomicFile file(options_.folder / target);
@@ -184,7 +183,17 @@ class Writer {
         for (int k = 0; k < (wide ? 8 : 1); ++k) bytes += static_cast<char>(label >> (8 * k));
       }
     }
-    base::write_atomically(options_.folder / target, bytes);
+    write_once(target, bytes);
+  }
+
+  // What is there already is not written again, so that a finished set may be read-only.
+  void write_once(const std::string& target, const std::string& bytes) const {
+    const fs::path path = options_.folder / target;
+    if (fs::is_regular_file(path) && fs::file_size(path) == bytes.size()) {
+      std::ifstream file(path, std::ios::binary);
+      if (std::equal(bytes.begin(), bytes.end(), std::istreambuf_iterator<char>(file), {})) return;
+    }
+    base::write_atomically(path, bytes);
   }
 
   std::string class_name(int64_t label) const {
@@ -201,6 +210,7 @@ class Writer {
       base::fail("corrupt", "expected labels for folders of classes, got none with ", images_.name);
     }
     const fs::path place = options_.folder / target, partial = place.string() + ".partial";
+    if (is_kept(target, name, {severity})) return;
     const TargetLock lock(place);
     if (is_kept(target, name, {severity})) return;
     fs::remove_all(partial);

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "qact/corrupt/target_lock.h"
 #include "qact/data/dataset.h"
 #include "qact/data/image_files.h"
 #include "qact/data/npy_pair.h"
@@ -199,6 +201,36 @@ TEST_F(Write, RefusesToWriteWhatAnotherProcessIsWriting) {
     EXPECT_GE(again.kept, 1);
   }
   for (const std::string& file : files()) EXPECT_EQ(file.find(".lock"), std::string::npos) << file;
+}
+
+// Nothing of it is locked or written, so that several processes may find it, also read-only.
+TEST_F(Write, FindsAFinishedSetWhileAnotherProcessLooksAtIt) {
+  use({64, 64, 3});
+  options_.corruptions = {"fog"};
+  for (const Layout layout : {Layout::cifar_c, Layout::folders}) {
+    options_.layout = layout;
+    write();
+    const TargetLock lock(folder_ / (layout == Layout::cifar_c ? "fog.npy" : "fog/1"));
+    EXPECT_EQ(write().made, 0);
+  }
+  use({28, 28, 1});
+  options_.folder = folder_ / "mnist-c";
+  options_.layout = Layout::mnist_c;
+  write();
+  const auto inode = [&](const char* file) {
+    struct stat found = {};
+    EXPECT_EQ(stat((folder_ / "mnist-c" / file).c_str(), &found), 0) << file;
+    return found.st_ino;
+  };
+  for (const char* file : {"fog/test_labels.npy", "identity/test_images.npy"}) {
+    const auto before = inode(file);
+    EXPECT_EQ(write().made, 0);
+    EXPECT_EQ(inode(file), before) << file;
+  }
+  std::ofstream(folder_ / "mnist-c/fog/test_labels.npy", std::ios::app) << "more";
+  const auto before = inode("fog/test_labels.npy");
+  write();
+  EXPECT_NE(inode("fog/test_labels.npy"), before);
 }
 
 // The other one has a different file under way.
