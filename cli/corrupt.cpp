@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "cli/commands.h"
@@ -178,15 +179,23 @@ std::string all_names() {
 }
 
 // Wrong use, told before anything is read.
-void check(const CorruptCommand& command, bool severities_given) {
+void check(const CorruptCommand& command, const std::function<bool(const char*)>& given) {
   if (command.sheet.empty() && command.output.empty()) {
     throw CLI::ValidationError("[corrupt] expected --output DIR or --sheet FILE, got neither");
+  }
+  if (given("--image") && command.sheet.empty()) {
+    throw CLI::ValidationError("[corrupt] expected --image with --sheet, whose image it chooses");
+  }
+  for (const char* option : {"--layout", "--shard"}) {
+    if (!given(option) || !command.output.empty()) continue;
+    throw CLI::ValidationError(std::string("[corrupt] expected ") + option +
+                               " with --output, whose files it is about");
   }
   if (!command.labels.empty() && !is_array(command.data)) {
     throw CLI::ValidationError("[corrupt] expected --labels with a .npy array of images, got " +
                                command.data);
   }
-  if (command.layout == "mnist-c" && !command.output.empty() && severities_given) {
+  if (command.layout == "mnist-c" && given("--severities")) {
     throw CLI::ValidationError(
         "[corrupt] expected no --severities with --layout mnist-c, whose corruptions have one "
         "each");
@@ -218,9 +227,8 @@ void setup_corrupt(CLI::App& app) {
   add_list(*command, "--corruptions", options->corruptions,
            "benchmark, extra, mnist, or names: " + all_names() +
                "; default: mnist for digits of 28 x 28, else benchmark");
-  const CLI::Option* severities =
-      add_list(*command, "--severities", options->severities, "From 1 to 5; mnist-c has its own")
-          ->check(between(1, corrupt::kSeverities));
+  add_list(*command, "--severities", options->severities, "From 1 to 5; mnist-c has its own")
+      ->check(between(1, corrupt::kSeverities));
   command
       ->add_option("--layout", options->layout,
                    "auto, cifar-c (arrays), folders (JPEG, as Tiny-ImageNet-C) or mnist-c")
@@ -237,8 +245,8 @@ void setup_corrupt(CLI::App& app) {
                       "Write a contact sheet, a PNG of one image under all corruptions");
   command->add_option("--image", options->image, "Index of the image on the contact sheet")
       ->check(at_least(0));
-  command->callback([options, severities] {
-    check(*options, severities->count() > 0);
+  command->callback([options, command] {
+    check(*options, [&](const char* option) { return command->count(option) > 0; });
     run_corrupt(*options);
   });
 }

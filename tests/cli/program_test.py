@@ -125,13 +125,20 @@ class Program(unittest.TestCase):
     def test_corrupt_refuses_options_that_would_change_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             output = pathlib.Path(folder) / "output"
+            to_set, to_sheet = ["-o", output], ["--sheet", output]
             for words, message in (
-                    (["--labels", "labels.npy"],
+                    ([*to_set, "--labels", "labels.npy"],
                      "[corrupt] expected --labels with a .npy array of images, got mnist-small"),
-                    (["--layout", "mnist-c", "--severities", "1"],
+                    ([*to_set, "--layout", "mnist-c", "--severities", "1"],
                      "[corrupt] expected no --severities with --layout mnist-c, whose corruptions "
-                     "have one each")):
-                done = run("corrupt", "-o", output, "--limit", "2", *words)
+                     "have one each"),
+                    ([*to_set, "--image", "0"],
+                     "[corrupt] expected --image with --sheet, whose image it chooses"),
+                    ([*to_sheet, "--layout", "folders"],
+                     "[corrupt] expected --layout with --output, whose files it is about"),
+                    ([*to_sheet, "--shard", "0/1"],
+                     "[corrupt] expected --shard with --output, whose files it is about")):
+                done = run("corrupt", "--limit", "2", *words)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
                 self.assertIn(message, done.stderr)
             self.assertFalse(output.exists())
