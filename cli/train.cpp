@@ -1,6 +1,7 @@
 // qact train: trains a network in a run's folder, where it can be interrupted and resumed.
 #include "qact/train/train.h"
 
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +9,8 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <sstream>
+#include <type_traits>
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -51,6 +54,30 @@ std::set<std::string> config_names() {
   return names;
 }
 
+// Of the fields that take several values.
+std::set<std::string> list_names() {
+  std::set<std::string> names;
+  train::TrainConfig config;
+  train::visit_fields(config, [&](const char* name, auto& field, const char*) {
+    if (std::is_same_v<decltype(field), std::vector<int64_t>&>) names.insert(name);
+  });
+  return names;
+}
+
+// CLI11 joins the values of a name that stands twice.
+void expect_each_once(const std::string& toml, const std::string& file) {
+  std::set<std::string> seen;
+  std::istringstream lines(toml);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find('=') == std::string::npos) continue;
+    std::string name = line.substr(0, line.find('='));
+    std::erase_if(name, [](char c) { return std::isspace(c) || c == '"' || c == '\''; });
+    if (name.starts_with('#') || name.starts_with(';') || seen.insert(name).second) continue;
+    throw CLI::ConfigError("[train] " + file + ": expected each option once, got " + name +
+                           " again");
+  }
+}
+
 // Sets the options that the file has and the command line has not.
 void read_toml(const TrainCommand& train) {
   const std::string& file = train.config_file;
@@ -59,8 +86,11 @@ void read_toml(const TrainCommand& train) {
   if (!input || std::filesystem::is_directory(file)) {
     base::fail("train", "expected a TOML file that can be read, got ", file);
   }
-  const std::set<std::string> known = config_names();
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(input)) {
+  std::stringstream toml;
+  toml << input.rdbuf();
+  expect_each_once(toml.str(), file);
+  const std::set<std::string> known = config_names(), lists = list_names();
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(toml)) {
     if (!item.parents.empty() || !known.contains(item.name)) {
       // A section comes as an item of its own before what is in it.
       const bool section = item.name == "++";
@@ -69,6 +99,10 @@ void read_toml(const TrainCommand& train) {
           (section ? "the section [" + joined(item.parents, ".") + "]" : item.fullname()));
     }
     CLI::Option* const target = option(train, item.name);
+    if (!lists.contains(item.name) && item.inputs.size() != 1) {
+      throw CLI::ConfigError("[train] " + file + ": expected one value of " + item.name + ", got " +
+                             std::to_string(item.inputs.size()));
+    }
     if (target->count() > 0) continue;
     for (const std::string& input : item.inputs) target->add_result(input);
     target->run_callback();

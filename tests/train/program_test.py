@@ -75,6 +75,9 @@ class TrainProgram(unittest.TestCase):
     def test_wrong_use(self):
         (self.folder / "own.toml").write_text("learning = 1\n")
         (self.folder / "type.toml").write_text("epochs = 1.5\n")
+        for name, text in (("two", "lr = [0.1, 0.2]\n"), ("again", "lr = 0.1\nepochs = 1\nlr = 0.2\n"),
+                           ("joined", "lr-steps = [5]\nlr-steps = [10]\n")):
+            (self.folder / f"{name}.toml").write_text(text)
         (self.folder / "section.toml").write_text("[train]\nepochs = 1\n")
         for words, message in (
                 ([], "--output"),
@@ -95,6 +98,12 @@ class TrainProgram(unittest.TestCase):
                 (["--output", "x", "--config", str(self.folder / "section.toml")],
                  "section.toml: expected the name of an option, got the section [train]"),
                 (["--output", "x", "--epochs", "0"], "--epochs within [1,1099511627776], got 0"),
+                (["--output", "x", "--config", str(self.folder / "two.toml"), "--lr", "0.1"],
+                 "two.toml: expected one value of lr, got 2"),
+                (["--output", "x", "--config", str(self.folder / "again.toml")],
+                 "again.toml: expected each option once, got lr again"),
+                (["--output", "x", "--config", str(self.folder / "joined.toml")],
+                 "joined.toml: expected each option once, got lr-steps again"),
                 (["--output", "x", "--config", str(self.folder / "type.toml")],
                  "--epochs: expected a whole number of 64 bits, got 1.5"),
                 (["--output", "x", "--config", str(self.folder / "own.toml")], "learning"),
