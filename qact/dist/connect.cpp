@@ -161,7 +161,7 @@ Explanation Connection::explain_waiting() const {
   if (!first) return {.silent = true};
   if (!who.empty()) return {.text = end_of(who + ", killed or out of memory")};
   return {.text = "[dist] expected all " + std::to_string(environment_.size) +
-                  " ranks to stop after the same step, got no answer from one: what was saved "
+                  " ranks to reach the same point, got no answer from one: what was saved "
                   "before stays"};
 }
 
