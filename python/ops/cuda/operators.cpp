@@ -40,8 +40,8 @@ std::tuple<Tensor, Tensor> activation_kernel(const Tensor& x, int64_t levels, do
 
 STABLE_TORCH_LIBRARY_FRAGMENT(qact_python, m) {
   m.def(
-      "activation_kernel(const Tensor& x, int levels, float bound, float positive_share, "
-      "float bandwidth, int algorithm, bool keep) -> (const Tensor& y, const Tensor& density)");
+      "activation_kernel(Tensor x, int levels, float bound, float positive_share, "
+      "float bandwidth, int algorithm, bool keep) -> (Tensor y, Tensor density)");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(qact_python, CUDA, m) {
