@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 
@@ -110,6 +111,55 @@ TEST(Apply, CountsAQuantileThatIsMetExactly) {
     call.quantiles = q.data();
     quantile_apply(call, threads(1));
     EXPECT_EQ(y.get(0), expected) << levels;
+  }
+}
+
+// Quantiles evenly spaced, tied, in clusters, in a heap, without end or too far apart to be
+// subtracted, and values at each of them, just below and just above it: no slack.
+TEST(Apply, CountsQuantilesHoweverTheyLie) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::function<double(double)> kinds[] = {
+      [](double t) { return t; },
+      [](double t) { return std::floor(40 * t); },
+      [](double t) { return std::floor(10 * t) + 1e-4 * t; },
+      [](double) { return 0.5; },
+      [](double t) { return std::pow(t, 9); },
+      [&](double t) { return t < 0.1   ? -infinity
+                             : t > 0.9 ? infinity
+                                       : t; },
+      [](double t) { return 3e38 * (t < 0.5 ? -1 : 1); },
+      [](double t) { return t < 0.5 ? 0 : 1e-42; },
+  };
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const int levels : {30, 100, 127, 128, 200, 255, 256}) {
+      for (size_t kind = 0; kind < std::size(kinds); ++kind) {
+        SCOPED_TRACE(std::to_string(levels) + " levels, kind " + std::to_string(kind));
+        std::vector<double> q, values = {-infinity, infinity, 0, -1, 1e30}, expected;
+        for (int j = 0; j < levels; ++j) {
+          q.push_back(static_cast<float>(kinds[kind](j / (levels - 1.0))));
+        }
+        for (const double v : q) {
+          const auto at = static_cast<float>(v), far = std::numeric_limits<float>::infinity();
+          values.insert(values.end(), {std::nextafter(at, -far), at, std::nextafter(at, far)});
+        }
+        for (const double v : values) {
+          const auto level = std::upper_bound(q.begin(), q.end(), v) - q.begin();
+          const double share = static_cast<double>(level) / levels;
+          expected.push_back(dtype == DType::f32 ? static_cast<float>(share) : share);
+        }
+        const int64_t n = static_cast<int64_t>(values.size());
+        Tensor x({n, 1, 1}, dtype), y({n, 1, 1}, dtype);
+        x.set(0, values);
+        QuantileApply call;
+        call.levels = levels;
+        call.shape = x.shape();
+        call.x = x.view();
+        call.y = y.view();
+        call.quantiles = q.data();
+        quantile_apply(call, threads(1));
+        EXPECT_EQ(y.get(0), expected);
+      }
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // Levels and ranks by comparison; see TensorKernels in kernels.h. Included once per SIMD level.
 #pragma once
 
+#include <limits>
+
 #include "qact/core/cpu/kernels.h"
 #include "qact/core/cpu/rank_shuffles.h"
 #include "qact/core/cpu/simd_tables.h"
@@ -65,14 +67,73 @@ class MemorySearch {
   int32_t count_;
 };
 
-// run(search), with what is fastest.
+// The same from a first guess, a value's bucket, of many of one width between the first threshold
+// and the last. What maps to buckets never falls, so thresholds of lower buckets are below the
+// value and those of higher ones above it; those of its own are compared with it.
+template <class Real>
+class GuessedSearch {
+ public:
+  static constexpr int kVectors = 1;
+  using Place = IntVec<Real>;
+  using Table = typename MemorySearch<Real>::Table;
+  using Levels = typename MemorySearch<Real>::Levels;
+
+  explicit GuessedSearch(const ApplyTable<Real>& table)
+      : thresholds_(table.thresholds), count_(table.count), low_(table.thresholds[0]) {
+    scale_ = kBuckets / (table.thresholds[count_ - 1] - low_);
+    if (count_ > kMostLevels || !(scale_ > 0 && scale_ <= std::numeric_limits<Real>::max())) return;
+    int32_t bucket = 0, first = 0, most = 0;
+    for (int32_t j = 0; j < count_; ++j) {
+      const int32_t own = bucket_of(thresholds_[j]);
+      if (own > bucket) first = j;
+      while (bucket < own) first_[++bucket] = j + QACT_MUTANT("guess_first");
+      most = j - first + 1 > most ? j - first + 1 : most;
+    }
+    while (bucket < kBuckets - 1) first_[++bucket] = count_;
+    in_a_bucket_ = most;
+  }
+
+  // Whether there are few thresholds in every bucket.
+  bool pays() const { return in_a_bucket_ > 0 && in_a_bucket_ <= 3; }
+
+  void find(const Vec<Real> (&z)[1], Place (&level)[1]) const {
+    using V = Vec<Real>;
+    const V place = maximum((z[0] - low_) * scale_, V{});  // 0 where z is NaN
+    const Place bucket = truncate<Real>(minimum(place, all<V>((Real)(kBuckets - 1))));
+    Place found = gather(first_, bucket);
+    for (int32_t i = 0; i < in_a_bucket_ - QACT_MUTANT("guess_steps"); ++i) {
+      found = found - less_equal<Real>(gather(thresholds_, found), z[0]);
+    }
+    level[0] = minimum(found, all<Place>(count_));
+  }
+
+ private:
+  static constexpr int32_t kBuckets = 512, kMostLevels = 255;
+
+  int32_t bucket_of(Real threshold) const {
+    const Real place = (threshold - low_) * scale_;
+    return place < (Real)(kBuckets - 1) ? (int32_t)place : kBuckets - 1;
+  }
+
+  const Real* thresholds_;
+  int32_t count_, in_a_bucket_ = 0;
+  Real low_, scale_;
+  int32_t first_[kBuckets] = {};  // how many thresholds are in lower buckets
+};
+
+// run(search) for so many values, with what is fastest.
 template <class Real, class Run>
-inline void with_search(const ApplyTable<Real>& table, const Run& run) {
+inline void with_search(const ApplyTable<Real>& table, int64_t values, const Run& run) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(Real) == 4) {
     if (table.count < kShortTable) return run(ShortSearch(table));
   }
 #endif
+  constexpr int64_t kWorthATable = 64;
+  if (values >= kWorthATable) {
+    const GuessedSearch<Real> guessed(table);
+    if (guessed.pays()) return run(guessed);
+  }
   run(MemorySearch<Real>(table));
 }
 
@@ -87,7 +148,7 @@ void apply(const Real* x, const ChannelRuns& runs, const Affine<Real>& shared_ma
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const Affine<Real> map = shared_map;
-  with_search(table, [&]<class Search>(const Search& search) {
+  with_search(table, runs.count * runs.size, [&]<class Search>(const Search& search) {
     const typename Search::Table outputs(table.outputs);
     // Vectors by their outputs.
     const auto replace = [&]<int kCount>(V(&values)[kCount]) {
@@ -139,7 +200,7 @@ void apply_grad(const Real* x, const Real* dy, int64_t n, const Affine<Real>& sh
   constexpr int kN = kLanes<Real>;
   constexpr int64_t kBlock = 64 * kN;  // added up in Real
   const Affine<Real> map = shared_map;
-  with_search(table, [&]<class Search>(const Search& search) {
+  with_search(table, n, [&]<class Search>(const Search& search) {
     const typename Search::Table outputs(table.outputs);
     const typename Search::Levels levels(table.count);
     V dz_x{}, dz_sum{}, dy_k{}, dy_sum{};
