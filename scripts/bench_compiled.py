@@ -9,9 +9,9 @@
     ties         a training step on rectified input, next to the layer itself on input without ties
 
 On a GPU all are replayed as CUDA graphs, which is what is left when launches cost nothing; on the
-CPU they are called as a program does, with --threads threads. Medians of some rounds, all in turn, in
-one process. --json adds the rows to those that are in the file, in place of earlier ones of the same
-benchmark and device.
+CPU they are called as a program does, with --threads threads. Medians of some rounds, all in turn,
+in one process. --json adds the rows to those that are in the file, in place of earlier ones of the
+same benchmark and device.
 """
 import argparse
 import json

@@ -19,8 +19,8 @@ def test_rows_of_other_benchmarks_and_devices_stay(tmp_path):
         return {"what": what, "device": device, "peer": peer, **more}
 
     path = tmp_path / "bench.json"
-    others = [row("layer", "cuda"), row("layer", "cpu", "eager"), row("ties", "cpu", "without ties"),
-              {"what": "distributed", "device": "cpu"}]
+    others = [row("layer", "cuda"), row("layer", "cpu", "eager"),
+              row("ties", "cpu", "without ties"), {"what": "distributed", "device": "cpu"}]
     path.write_text(json.dumps([row("layer", "cpu", qact_ms=1), *others]))
     script("bench_compiled").write(path, [row("layer", "cpu", qact_ms=2)])
     assert json.loads(path.read_text()) == [*others, row("layer", "cpu", qact_ms=2)]

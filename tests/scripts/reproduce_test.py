@@ -39,7 +39,8 @@ QUICK = ["--networks", "relu", "--seeds", "1", "--streams", "", "--severities", 
 
 def entry(**setting):
     """Of `qact report --json`."""
-    values = {"mean": {"0": 0.9, "5": 0.5}, "deviation": {"0": 0, "5": 0}, "seeds": {"0": 1, "5": 1}}
+    values = {"mean": {"0": 0.9, "5": 0.5}, "deviation": {"0": 0, "5": 0},
+              "seeds": {"0": 1, "5": 1}}
     drop = {"from": 0, "to": 5, "mean": 0.4, "deviation": 0, "seeds": 1}
     return {"label": "", "kind": "benchmark", "corruptions": ["fog"] * 15, "seeds": [0],
             "setting": {"mode": "tracked", "adapt": "none", "stream": "single", "batch_size": 500,
@@ -67,7 +68,7 @@ class Reproduce(unittest.TestCase):
                 str(self.folder / "runs"), *QUICK, *map(str, words)]
 
     def call(self, *words):
-        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60)
+        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=300)
 
     def test_a_signal_stops_the_steps_and_keeps_what_there_is(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -79,7 +80,7 @@ class Reproduce(unittest.TestCase):
             while not (self.folder / "begun").exists():
                 time.sleep(0.02)
             os.killpg(process.pid, number)  # as a terminal does
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=300)
             self.assertEqual((process.returncode, err), (1, ""))
             self.assertEqual((self.folder / "ended").read_text(), "SIGINT")
             self.assertIn("relu-0: training: no time left to finish", out)
@@ -122,7 +123,7 @@ class Reproduce(unittest.TestCase):
 
     def test_runs_of_a_custom_dataset_are_not_in_its_folder(self):
         done = subprocess.run([sys.executable, SCRIPT, "--dry-run", "--networks", "relu", "--data",
-                               "/some/where/DIGITS/"], capture_output=True, text=True, timeout=60)
+                               "/some/where/DIGITS/"], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"train --output {ROOT / 'runs' / 'DIGITS' / 'relu-0'} --data "
                       "/some/where/DIGITS/ ", done.stdout)
