@@ -238,6 +238,29 @@ TEST(Apply, HasNoGradientAtInfinities) {
   }
 }
 
+// Beyond the last of as many quantiles as a table holds, where three of them share a bucket.
+TEST(Apply, CountsAnInfiniteValueAmongAllQuantiles) {
+  for (const int levels : {127, 255}) {
+    std::vector<double> q, affine(4);
+    for (int j = 0; j < levels; ++j) q.push_back(j < 3 ? -1 : 1.0 * j / levels);
+    constexpr int64_t kValues = 80;
+    Tensor x({kValues, 1, 1}, DType::f64), dy({kValues, 1, 1}, DType::f64),
+        dx({kValues, 1, 1}, DType::f64);
+    x.set(0, std::vector<double>(kValues, std::numeric_limits<double>::infinity()));
+    dy.set(0, std::vector<double>(kValues, 1.0));
+    QuantileApplyBackward call;
+    call.levels = levels;
+    call.shape = x.shape();
+    call.grad_y = dy.view();
+    call.x = x.view();
+    call.grad_x = dx.view();
+    call.quantiles = q.data();
+    call.grad_affine = affine.data();
+    quantile_apply_backward(call, threads(1));
+    EXPECT_EQ(affine[2], kValues);  // the sum of level / levels
+  }
+}
+
 // In float32, where levels are looked up in registers; runs of any length; y in x's own place.
 TEST(Apply, RanksExtremesInPlace) {
   const double infinity = std::numeric_limits<double>::infinity();

@@ -100,11 +100,12 @@ class GuessedSearch {
     using V = Vec<Real>;
     const V place = maximum((z[0] - low_) * scale_, V{});  // 0 where z is NaN
     const Place bucket = truncate<Real>(minimum(place, all<V>((Real)(kBuckets - 1))));
-    Place found = gather(first_, bucket);
+    const Place counts = all<Place>(count_);  // which an infinite value would go beyond
+    level[0] = gather(first_, bucket);
     for (int32_t i = 0; i < in_a_bucket_ - QACT_MUTANT("guess_steps"); ++i) {
-      found = found - less_equal<Real>(gather(thresholds_, found), z[0]);
+      const Place reached = less_equal<Real>(gather(thresholds_, level[0]), z[0]);
+      level[0] = minimum(level[0] - reached, counts);
     }
-    level[0] = minimum(found, all<Place>(count_));
   }
 
  private:
