@@ -32,9 +32,13 @@ bool bin_levels(const uint32_t* count, const int32_t* before, int32_t bins,
   const I caps = all<I>(rule.cap);
   I heaviest{};
   for (int32_t b = 0; b < bins; b += 16) {
-    const I c = load<I>((const int32_t*)count + b), below = load<I>(before + b), upto = below + c;
-    // What follows the last bin belongs to another rule.
-    heaviest = maximum(heaviest, bins - b < 16 ? first_lanes(c, bins - b) : c);
+    I c = load<I>((const int32_t*)count + b), below = load<I>(before + b);
+    if (bins - b < 16) {  // what follows the last bin belongs to another rule, or is not set
+      c = first_lanes(c, bins - b);
+      below = first_lanes(below, bins - b);
+    }
+    const I upto = below + c;
+    heaviest = maximum(heaviest, c);
     const I middle = below + (QACT_MUTANT("bin_levels_lower_edge") ? below : upto) + 2 * rule.rank;
     store(level + b,
           to_short(minimum(truncate<float>(to_real<float>(middle) * rule.gain + rule.base), caps)));
