@@ -34,10 +34,9 @@ def in_batch(layer: QuantileActivation, x: Tensor, quantised: bool, track: bool)
         moves.append((context, ops.context_blend(
             context, context_build(z), batches, None, layer.momentum, x.shape[0],
             x.numel() // x.shape[1])))
-        with torch.no_grad():
-            for running, moved in moves:
-                running.copy_(moved)
-            batches.add_(1)
+        for running, moved in moves:
+            running.copy_(moved.detach())
+        batches.add_(1)
     return y
 
 
