@@ -163,6 +163,20 @@ TEST(Apply, CountsQuantilesHoweverTheyLie) {
   }
 }
 
+// Writes dx and, for each channel, the sums that affine gradients are made of.
+void apply_backward(Tensor& x, Tensor& dy, const std::vector<double>& quantiles, int levels,
+                    Tensor& dx, std::vector<double>& affine) {
+  QuantileApplyBackward call;
+  call.levels = levels;
+  call.shape = x.shape();
+  call.grad_y = dy.view();
+  call.x = x.view();
+  call.grad_x = dx.view();
+  call.quantiles = quantiles.data();
+  call.grad_affine = affine.data();
+  quantile_apply_backward(call, threads(1));
+}
+
 TEST(Apply, RanksExtremesAndPassesNanOn) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> q = {-1, 0, 2};
@@ -187,15 +201,7 @@ TEST(Apply, RanksExtremesAndPassesNanOn) {
   EXPECT_EQ(y.get(0)[1], 1);
 
   std::vector<double> affine(4);
-  QuantileApplyBackward back;
-  back.levels = 3;
-  back.shape = x.shape();
-  back.grad_y = dy.view();
-  back.x = x.view();
-  back.grad_x = dx.view();
-  back.quantiles = q.data();
-  back.grad_affine = affine.data();
-  quantile_apply_backward(back, threads(1));
+  apply_backward(x, dy, q, 3, dx, affine);
   EXPECT_EQ(dx.get(0)[0], 0);
   EXPECT_EQ(dx.get(0)[1], 0);
   EXPECT_TRUE(std::isnan(dx.get(0)[2]));
@@ -216,15 +222,7 @@ TEST(Apply, HasNoGradientAtInfinities) {
     values[20] = std::nan("");
     x.set(1, values);
     for (const int c : {0, 1}) dy.set(c, std::vector<double>(21, 1.0));
-    QuantileApplyBackward call;
-    call.levels = levels;
-    call.shape = x.shape();
-    call.grad_y = dy.view();
-    call.x = x.view();
-    call.grad_x = dx.view();
-    call.quantiles = q.data();
-    call.grad_affine = affine.data();
-    quantile_apply_backward(call, threads(1));
+    apply_backward(x, dy, q, levels, dx, affine);
     for (const int c : {0, 1}) {
       const std::vector<double> found = dx.get(c);
       EXPECT_EQ(found[2], 0);
@@ -248,15 +246,7 @@ TEST(Apply, CountsAnInfiniteValueAmongAllQuantiles) {
         dx({kValues, 1, 1}, DType::f64);
     x.set(0, std::vector<double>(kValues, std::numeric_limits<double>::infinity()));
     dy.set(0, std::vector<double>(kValues, 1.0));
-    QuantileApplyBackward call;
-    call.levels = levels;
-    call.shape = x.shape();
-    call.grad_y = dy.view();
-    call.x = x.view();
-    call.grad_x = dx.view();
-    call.quantiles = q.data();
-    call.grad_affine = affine.data();
-    quantile_apply_backward(call, threads(1));
+    apply_backward(x, dy, q, levels, dx, affine);
     EXPECT_EQ(affine[2], kValues);  // the sum of level / levels
   }
 }
