@@ -131,18 +131,18 @@ def _absorb(layer: QuantileActivation, norm: nn.modules.batchnorm._BatchNorm) ->
 def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
              options: dict[str, Any]) -> None:
     norm: Optional[BATCH_NORM] = None
-    absorbs = site.norm is not None and options.get("norm_in", True)
-    if site.norm is site.node and not absorbs:
+    absorbed = site.norm if options.get("norm_in", True) else None
+    if site.norm is site.node and absorbed is None:
         fail(site.node, "it is a norm, too, which a layer without norm_in would drop")
-    if site.norm is not None and absorbs:
-        module = modules[str(site.norm.target)]
+    if absorbed is not None:
+        module = modules[str(absorbed.target)]
         assert isinstance(module, BATCH_NORM)
         norm = module
         inner = {"eps": norm.eps, "momentum": norm.momentum,
                  "affine_in": options.get("affine_in", norm.affine),
                  "track_running_stats": norm.track_running_stats}
         options = {**inner, **options}
-        name, source = str(site.norm.target), input_of(site.norm)
+        name, source = str(absorbed.target), input_of(absorbed)
         check_hooks("convert", norm, name)
     else:
         name, source = _name(traced, site), input_of(site.node)
@@ -164,5 +164,5 @@ def _replace(traced: fx.GraphModule, site: Site, modules: dict[str, nn.Module],
     call.meta.update(site.node.meta)  # its shape and device are what a next layer asks for
     site.node.replace_all_uses_with(call)
     traced.graph.erase_node(site.node)
-    if site.norm is not None and absorbs and site.norm is not site.node:
-        traced.graph.erase_node(site.norm)
+    if absorbed is not None and absorbed is not site.node:
+        traced.graph.erase_node(absorbed)
