@@ -4,19 +4,11 @@
 
 #include <string>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <utility>
 #include <vector>
 
 namespace qact::ops {
 namespace {
-
-// Starts it.
-c10::intrusive_ptr<c10d::Work> reduce(const ProcessGroup& group, const at::Tensor& tensor,
-                                      c10d::ReduceOp::RedOpType by) {
-  std::vector<at::Tensor> tensors = {tensor};
-  c10d::AllreduceOptions options;
-  options.reduceOp = by;
-  return group->allreduce(tensors, options);
-}
 
 bool is_alone(const ProcessGroup& group) { return !group || group->getSize() == 1; }
 
@@ -48,23 +40,55 @@ core::Rank rank_in(const ProcessGroup& group) {
   return {group->getRank(), group->getSize()};
 }
 
-void all_reduce(const ProcessGroup& group, const core::Round& round, at::Device device) {
-  if (is_alone(group)) return;
-  std::vector<at::Tensor> tensors;
-  std::vector<c10::intrusive_ptr<c10d::Work>> started;
+void PendingReduction::start(const ProcessGroup& group, const at::Tensor& tensor,
+                             c10d::ReduceOp::RedOpType by) {
+  std::vector<at::Tensor> tensors = {tensor};
+  c10d::AllreduceOptions options;
+  options.reduceOp = by;
+  started_.push_back({tensor, {}});
+  started_.back().work = group->allreduce(tensors, options);
+}
+
+void PendingReduction::wait() {
+  while (!started_.empty()) {
+    const Started next = std::move(started_.back());
+    started_.pop_back();  // first: one that fails is over, and the others are not
+    if (next.work) next.work->wait();
+  }
+}
+
+PendingReduction::~PendingReduction() {
+  while (!started_.empty()) {
+    try {
+      wait();
+    } catch (...) {  // the error that led here is the one to tell
+    }
+  }
+}
+
+PendingReduction start_all_reduce(const ProcessGroup& group, const core::Round& round,
+                                  at::Device device) {
+  PendingReduction out;
+  if (is_alone(group)) return out;
   for (const core::Reduction& of : round) {
     const auto options = at::dtype(type_of(of.kind)).device(device);
-    tensors.push_back(
-        at::for_blob(of.data, {of.count}).options(options).target_device(device).make_tensor());
     const bool maximum = of.kind == core::Reduction::Kind::max_f64;
-    started.push_back(
-        reduce(group, tensors.back(), maximum ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM));
+    out.start(
+        group,
+        at::for_blob(of.data, {of.count}).options(options).target_device(device).make_tensor(),
+        maximum ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM);
   }
-  for (const auto& work : started) work->wait();
+  return out;
+}
+
+PendingReduction start_all_reduce_sum(const ProcessGroup& group, const at::Tensor& tensor) {
+  PendingReduction out;
+  if (!is_alone(group)) out.start(group, tensor, c10d::ReduceOp::SUM);
+  return out;
 }
 
 void all_reduce_sum(const ProcessGroup& group, const at::Tensor& tensor) {
-  if (!is_alone(group)) reduce(group, tensor, c10d::ReduceOp::SUM)->wait();
+  start_all_reduce_sum(group, tensor).wait();
 }
 
 }  // namespace qact::ops

@@ -18,8 +18,8 @@ struct WorldLayerResult {
 
 // x has this rank's images, which may be none; ranks may have different numbers of them. `group` is
 // the name that c10d::resolve_process_group knows the process group by; empty: this process alone.
-// The channels of scope.image_channels are ranked in their images, without communication;
-// scope.images must be 0.
+// The channels of scope.image_channels are ranked in their images, without communication: that is
+// done while the others' first reduction is under way, in both passes. scope.images must be 0.
 //
 // y does not depend on how the images are spread over ranks, to the last bit. Differentiable in x
 // and the affine parameters, through y: the gradient of x is that of the sum of all ranks' losses,

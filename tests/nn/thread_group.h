@@ -69,8 +69,15 @@ class ThreadBackend : public c10d::Backend {
   std::shared_ptr<Meeting> meeting_;
 };
 
+using MakeBackend =
+    std::function<c10::intrusive_ptr<c10d::Backend>(int rank, int size, std::shared_ptr<Meeting>)>;
+
 // body(rank, name) on every rank, name that of its group. Returns the number of rounds.
-inline int64_t on_ranks(int size, const std::function<void(int, const std::string&)>& body) {
+inline int64_t on_ranks(
+    int size, const std::function<void(int, const std::string&)>& body,
+    const MakeBackend& make = [](int rank, int size, std::shared_ptr<Meeting> meeting) {
+      return c10::make_intrusive<ThreadBackend>(rank, size, std::move(meeting));
+    }) {
   const auto meeting = std::make_shared<Meeting>(size);
   std::vector<std::exception_ptr> errors(size);
   std::vector<std::thread> threads;
@@ -80,7 +87,7 @@ inline int64_t on_ranks(int size, const std::function<void(int, const std::strin
       const auto group = c10::make_intrusive<c10d::ProcessGroup>(
           c10::make_intrusive<c10d::HashStore>(), rank, size);
       group->setGroupName(name);
-      const auto backend = c10::make_intrusive<ThreadBackend>(rank, size, meeting);
+      const auto backend = make(rank, size, meeting);
       for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA}) {
         group->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM, backend);
       }

@@ -63,7 +63,11 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
       ops::quantile_layer_forward(x, {}, {.scope = {image, 0}}, /*keep=*/true);
   const auto [tracked_y, all_stats, batch] = ops::quantile_layer(x, {}, {.track = true});
   const torch::Tensor batches = torch::zeros({}, torch::kLong);
-  const auto world = ops::world_layer_forward(x, {}, {}, /*keep=*/true, "").kept;
+  const int64_t first = channels > 1 ? image : 0;  // over all processes some are ranked, too
+  const auto world = ops::world_layer_forward(x, {}, {.scope = {first, 0}}, /*keep=*/true, "").kept;
+  const torch::Tensor others = x.narrow(1, first, channels - first).contiguous();
+  const c10::IValue in_images =
+      first > 0 ? c10::IValue(x.narrow(1, 0, first).contiguous()) : c10::IValue();
   std::vector<OperatorCall> calls = {
       {"quantile_activation", "", "x", {x, 100, 100.0, 0.5, 0.5, "auto", true, 0, 0}},
       {"_quantile_activation_forward",
@@ -87,15 +91,17 @@ inline std::vector<OperatorCall> operator_calls(torch::Device device,
       {"quantile_layer_world",
        "",
        "x",
-       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, ""}},
+       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, first, ""}},
       {"_quantile_layer_world_forward",
        "quantile_layer_world",
        "x",
-       {x, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, true, ""}},
+       {others, in_images, v[0], v[1], v[2], v[3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", true, true,
+        ""}},
       {"_quantile_layer_world_backward",
        "quantile_layer_world_backward",
        "grad_y",
-       {x, world.code, world.table, world.values, v[0], v[2], 1e-5, 100, ""}},
+       {others, in_images, in_images, world.code, world.table, world.values, world.image_code,
+        world.image_table, v[0], v[1], v[2], 1e-5, 100, 100.0, 0.5, 0.5, "auto", ""}},
       {"quantile_apply", "", "x", {x, quantiles, v[0], v[1], v[2], v[3], 0.5, true}},
       {"_quantile_apply_backward",
        "quantile_apply_backward",

@@ -19,11 +19,12 @@ def layer_saved(x):
     return out[1:4]
 
 
-def world_saved(x):
+def world_saved(x, x_images):
+    """What the backward pass takes of the forward pass, from code to image_table."""
     vectors = (None, None, None, None)
     out = qact._quantile_layer_world_forward(
-        x, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, True, "")
-    return out[1], out[2], out[5]
+        x, x_images, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", False, True, "")
+    return out[2], out[3], out[8], out[4], out[5]
 
 
 def cases():
@@ -31,6 +32,7 @@ def cases():
     last = torch.randn(4, 3, 5, 6).to(memory_format=torch.channels_last)
     crossed = torch.randn(4, 3, 6, 5).transpose(2, 3)
     vectors = [torch.rand(3) + 0.5 for _ in range(4)]
+    settings = (1e-5, 100, 100.0, 0.5, 0.5, "auto")
     quantiles = torch.randn(3, 10, dtype=torch.float64).sort(1).values
     context = qact.context_build(x4)
     grad_vectors = [v.clone().requires_grad_() for v in vectors]
@@ -60,10 +62,16 @@ def cases():
          (x4, x4, *saved, *vectors[:3], 1e-5, 100, 100.0, 0.5, 0.5, "auto", 0, 0), {}),
         ("quantile_layer_world", (needs_grad(4, 3, 5, 6), *grad_vectors), {"track": True}),
         ("quantile_layer_world", (last, None, None, *grad_vectors[2:]), {"levels": 255}),
+        ("quantile_layer_world", (needs_grad(4, 3, 5, 6), *grad_vectors), {"image_channels": 1}),
         ("_quantile_layer_world_forward",
-         (x4, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, True, ""), {}),
+         (x4, None, *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, True, ""), {}),
+        ("_quantile_layer_world_forward",
+         (x4[:, 1:], x4[:, :1], *vectors, 1e-5, 100, 100.0, 0.5, 0.5, "auto", True, True, ""), {}),
         ("_quantile_layer_world_backward",
-         (x4, *world_saved(x4), *vectors[:2], 1e-5, 100, ""), {}),
+         (x4, None, None, *world_saved(x4, None), *vectors[:3], *settings, ""), {}),
+        ("_quantile_layer_world_backward",
+         (x4[:, 1:], x4[:, :1], x4[:, :1], *world_saved(x4[:, 1:], x4[:, :1]), *vectors[:3],
+          *settings, ""), {}),
         ("context_build", (x4,), {}),
         ("context_build", (x4, vectors[0], vectors[1]), {}),
         ("context_blend", (context, 10.0, context, 30.0), {}),

@@ -1,7 +1,6 @@
 #include "qact/ops/quantile_layer.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/SymIntArrayRef.h>
 #include <c10/util/DimVector.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -15,6 +14,7 @@
 
 #include "qact/ops/autograd/node.h"
 #include "qact/ops/autograd/tangents.h"
+#include "qact/ops/flatten.h"
 #include "qact/ops/quantile_layer_impl.h"
 
 namespace qact::ops {
@@ -22,17 +22,6 @@ namespace {
 
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
-
-// The same values with those strides.
-at::Tensor with_strides(const at::Tensor& x, c10::SymIntArrayRef strides) {
-  at::Tensor once = x;  // what an expanded tensor repeats
-  for (int64_t d = 0; d < x.dim(); ++d) {
-    if (strides[d] == 0) once = once.narrow(d, 0, 1);
-  }
-  return at::empty_strided_symint(once.sym_sizes(), strides, x.options())
-      .copy_(once)
-      .expand_symint(x.sym_sizes());
-}
 
 // The layer in autograd's graph, made as torch makes the nodes of its own operators: with
 // torch::autograd::Function, which keeps numbers in a map of strings and looks tensors up in hash
@@ -64,9 +53,7 @@ class LayerNode : public torch::autograd::Node {
     const auto [x, code, table, stats, weight_in, bias_in, weight_out] = unpack();
     // Codes lie in the order of y on CUDA; without x, its gradient is laid out as grad_y.
     const bool matters = !x.defined() || grads[0].is_cuda();
-    const at::Tensor grad_y = matters && grads[0].sym_strides() != c10::SymIntArrayRef(strides_)
-                                  ? with_strides(grads[0], strides_)
-                                  : grads[0];
+    const at::Tensor grad_y = matters ? with_strides(grads[0], strides_) : grads[0];
     // Where its own gradient may be asked for, as in torch.func, autograd has to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();

@@ -27,28 +27,44 @@ class WorldLayer : public torch::autograd::Function<WorldLayer> {
     auto [result, kept] = world_layer_forward(x, {weight_in, bias_in, weight_out, bias_out},
                                               options, /*keep=*/true, group);
     const auto plain = [](const MaybeTensor& vector) { return vector.value_or(at::Tensor()); };
-    context->save_for_backward(
-        {kept.code, kept.table, kept.values, plain(weight_in), plain(weight_out)});
-    context->saved_data["eps"] = options.eps;
-    context->saved_data["levels"] = options.quantile.levels;
-    context->saved_data["group"] = std::string(group);
-    context->saved_data["given"] = std::vector<int64_t>{
-        weight_in.has_value(), bias_in.has_value(), weight_out.has_value(), bias_out.has_value()};
+    const bool again = kept.x.has_value();
+    context->save_for_backward({kept.code, kept.table, kept.values, kept.image_code,
+                                kept.image_table, again ? x : at::Tensor(), plain(weight_in),
+                                again ? plain(bias_in) : at::Tensor(), plain(weight_out)});
+    const QuantileOptions& q = options.quantile;
+    auto& data = context->saved_data;
+    data["numbers"] = std::vector<double>{options.eps, q.bound, q.positive_share, q.bandwidth};
+    data["counts"] = std::vector<int64_t>{q.levels, options.scope.image_channels};
+    data["algorithm"] = std::string(q.algorithm);
+    data["group"] = std::string(group);
+    data["image_strides"] = c10::SymIntArrayRef(kept.image_strides);
+    data["given"] = std::vector<int64_t>{weight_in.has_value(), bias_in.has_value(),
+                                         weight_out.has_value(), bias_out.has_value()};
     context->mark_non_differentiable({result.stats, result.context, result.values});
     return {result.y, result.stats, result.context, result.values};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    LayerOptions options;
-    options.eps = context->saved_data["eps"].toDouble();
-    options.quantile.levels = context->saved_data["levels"].toInt();
+    auto& data = context->saved_data;
+    const std::vector<double> numbers = data["numbers"].toDoubleVector();
+    const std::vector<int64_t> counts = data["counts"].toIntVector();
+    const std::string algorithm = data["algorithm"].toStringRef();
+    const LayerOptions options{{counts[0], numbers[1], numbers[2], numbers[3], algorithm},
+                               numbers[0],
+                               /*track=*/false,
+                               {counts[1], 0}};
+    WorldLayerKept kept{saved[0], saved[1], saved[2], saved[3], saved[4]};
+    if (saved[5].defined()) kept.x = world_halves(saved[5], counts[1]).images;
+    for (const c10::SymInt& stride : data["image_strides"].toSymIntVector()) {
+      kept.image_strides.push_back(stride);
+    }
     auto [grad_x, affine] = world_layer_backward(
-        grads[0], {saved[0], saved[1], saved[2]}, {maybe(saved[3]), {}, maybe(saved[4]), {}},
-        options, context->saved_data["group"].toStringRef());
+        grads[0], kept, {maybe(saved[6]), maybe(saved[7]), maybe(saved[8]), {}}, options,
+        data["group"].toStringRef());
     variable_list out(7);
     out[0] = std::move(grad_x);
-    const std::vector<int64_t> given = context->saved_data["given"].toIntVector();
+    const std::vector<int64_t> given = data["given"].toIntVector();
     for (size_t i = 0; i < given.size(); ++i) {
       if (given[i]) out[i + 1] = affine.select(0, static_cast<int64_t>(i));
     }

@@ -13,43 +13,52 @@
 namespace qact::ops {
 namespace {
 
-WorldLayerForward forward(const at::Tensor& x, const LayerAffine& affine,
-                          const LayerOptions& options, bool keep, std::string_view group) {
+WorldForwardHalves forward(const WorldHalves& x, const LayerAffine& affine,
+                           const LayerOptions& options, bool keep, std::string_view group) {
   core::LayerForward call;
   call.quantile = check_world_layer(x, affine, options);
   call.eps = options.eps;
-  const WorldForwardOperands operands(x, affine, options, keep);
+  const WorldForwardOperands operands(x.others, affine_of_others(x, affine), options, keep);
   operands.fill(call);
   const ProcessGroup ranks = process_group("quantile_layer_world", group);
   const auto pass = core::world_forward(call, rank_in(ranks), cpu_execution());
+  LayerResult images;
   while (!pass->done()) {
     pass->count();
-    all_reduce(ranks, pass->round());
+    PendingReduction round = start_all_reduce(ranks, pass->round());
+    if (!images.y.defined()) images = images_forward(x, affine, options, keep);
+    round.wait();
     pass->next();
   }
   pass->write();
-  return operands.take(pass->values());
+  return {operands.take(pass->values()), std::move(images)};
 }
 
-std::tuple<at::Tensor, at::Tensor> backward(const at::Tensor& grad_y, const WorldLayerKept& kept,
-                                            const LayerAffine& affine, const LayerOptions& options,
-                                            std::string_view group) {
+WorldBackwardHalves backward(const WorldHalves& grad_y, const WorldLayerKept& kept,
+                             const LayerAffine& affine, const LayerOptions& options,
+                             std::string_view group) {
   core::LayerBackward call;
   call.quantile = check_world_layer_backward(grad_y, kept, affine, options);
   call.eps = options.eps;
-  const WorldBackwardOperands operands(grad_y, kept, affine);
+  const at::Tensor& others = grad_y.others;
+  const WorldBackwardOperands operands(others, kept, affine_of_others(grad_y, affine));
   operands.fill(call);
-  std::vector<double> gradients(4 * grad_y.size(1)), own(core::kWorldSums * grad_y.size(1));
+  const int64_t channels = others.size(1);
+  std::vector<double> gradients(4 * channels), own(core::kWorldSums * channels);
   call.grad_affine = gradients.data();
 
   const core::Execution execution = cpu_execution();
   core::world_backward_sums(call, own.data(), execution);
   std::vector<double> all = own;
-  all_reduce(process_group("quantile_layer_world_backward", group),
-             {{core::Reduction::Kind::sum_f64, all.data(), static_cast<int64_t>(all.size())}});
+  PendingReduction sums = start_all_reduce(
+      process_group("quantile_layer_world_backward", group),
+      {{core::Reduction::Kind::sum_f64, all.data(), static_cast<int64_t>(all.size())}});
+  const auto [grad_images, affine_images] = images_backward(grad_y, kept, affine, options);
+  sums.wait();
   core::world_backward_write(call, static_cast<double>(kept.values.item<int64_t>()), own.data(),
                              all.data(), execution);
-  return {operands.take(), affine_rows(gradients, grad_y)};
+  return {{operands.take(), grad_images},
+          at::cat({affine_images, affine_rows(gradients, others)}, 1)};
 }
 
 }  // namespace

@@ -48,53 +48,59 @@ void check_no_capture() {
               "many rounds there are depends on the values. Train with --cuda-graph off.");
 }
 
-WorldLayerForward world_forward(const at::Tensor& x, const LayerAffine& affine,
-                                const LayerOptions& options, bool keep, std::string_view group) {
+WorldForwardHalves world_forward(const WorldHalves& x, const LayerAffine& affine,
+                                 const LayerOptions& options, bool keep, std::string_view group) {
   core::LayerForward call;
   call.quantile = check_world_layer(x, affine, options);
-  check_computed("quantile_layer_world", x);
-  const c10::cuda::CUDAGuard guard(x.device());
+  const at::Tensor& others = x.others;
+  check_computed("quantile_layer_world", others);
+  const c10::cuda::CUDAGuard guard(others.device());
   check_no_capture();
   call.eps = options.eps;
-  const WorldForwardOperands operands(x, affine, options, keep);
+  const WorldForwardOperands operands(others, affine_of_others(x, affine), options, keep);
   operands.fill(call);
   const ProcessGroup ranks = process_group("quantile_layer_world", group);
-  const CudaStream on = cuda_stream(x);
+  const CudaStream on = cuda_stream(others);
   WorldScratch scratch(on.stream);
   const auto device = core::cuda::world_device(call, on.stream, scratch.memory());
   const auto pass = core::world_forward(call, rank_in(ranks), *device, cpu_execution());
+  LayerResult images;
   while (!pass->done()) {
     pass->count();
-    all_reduce(ranks, pass->round(), x.device());
+    PendingReduction round = start_all_reduce(ranks, pass->round(), others.device());
+    if (!images.y.defined()) images = images_forward(x, affine, options, keep);
+    round.wait();
     pass->next();
   }
   pass->write();
-  return operands.take(pass->values());
+  return {operands.take(pass->values()), std::move(images)};
 }
 
-std::tuple<at::Tensor, at::Tensor> world_backward(const at::Tensor& grad_y,
-                                                  const WorldLayerKept& kept,
-                                                  const LayerAffine& affine,
-                                                  const LayerOptions& options,
-                                                  std::string_view group) {
+WorldBackwardHalves world_backward(const WorldHalves& grad_y, const WorldLayerKept& kept,
+                                   const LayerAffine& affine, const LayerOptions& options,
+                                   std::string_view group) {
   core::LayerBackward call;
   call.quantile = check_world_layer_backward(grad_y, kept, affine, options);
-  check_computed("quantile_layer_world_backward", grad_y);
-  const c10::cuda::CUDAGuard guard(grad_y.device());
+  const at::Tensor& others = grad_y.others;
+  check_computed("quantile_layer_world_backward", others);
+  const c10::cuda::CUDAGuard guard(others.device());
   call.eps = options.eps;
-  const WorldBackwardOperands operands(grad_y, kept, affine);
+  const WorldBackwardOperands operands(others, kept, affine_of_others(grad_y, affine));
   operands.fill(call);
-  const at::Tensor gradients = empty_beside(grad_y, {4, grad_y.size(1)}, at::kFloat);
-  const at::Tensor own = empty_beside(grad_y, {grad_y.size(1), core::kWorldSums}, at::kDouble);
+  const at::Tensor gradients = empty_beside(others, {4, others.size(1)}, at::kFloat);
+  const at::Tensor own = empty_beside(others, {others.size(1), core::kWorldSums}, at::kDouble);
 
-  const CudaStream on = cuda_stream(grad_y, core::cuda::world_backward_scratch(call));
+  const CudaStream on = cuda_stream(others, core::cuda::world_backward_scratch(call));
   core::cuda::world_backward_sums(call, own.data_ptr<double>(), on.stream);
   const at::Tensor all = own.clone();
-  all_reduce_sum(process_group("quantile_layer_world_backward", group), all);
+  PendingReduction sums =
+      start_all_reduce_sum(process_group("quantile_layer_world_backward", group), all);
+  const auto [grad_images, affine_images] = images_backward(grad_y, kept, affine, options);
+  sums.wait();
   core::cuda::world_backward_write(call, kept.values.const_data_ptr<int64_t>(),
                                    own.const_data_ptr<double>(), all.const_data_ptr<double>(),
                                    gradients.data_ptr<float>(), on.stream);
-  return {operands.take(), gradients};
+  return {{operands.take(), grad_images}, at::cat({affine_images, gradients}, 1)};
 }
 
 }  // namespace
