@@ -1,5 +1,7 @@
 """What is reduced over the processes of a group, called ranks."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
 import torch
@@ -25,16 +27,23 @@ def ranks_of(group: Optional[Any]) -> Ranks:
     return Ranks(group, dist.get_rank(group), dist.get_world_size(group))
 
 
+@contextlib.contextmanager
+def reducing(ranks: Ranks, sums: Optional[Tensor] = None,
+             maxima: Optional[Tensor] = None) -> Iterator[None]:
+    """In place, both under way together while the body runs. An error in the body waits for them,
+    too: other ranks are still adding up these tensors."""
+    with contextlib.ExitStack() as under_way:
+        for numbers, by in ((maxima, dist.ReduceOp.MAX), (sums, dist.ReduceOp.SUM)):
+            if ranks.size > 1 and numbers is not None and numbers.numel() > 0:
+                work = dist.all_reduce(numbers, by, group=ranks.group, async_op=True)
+                under_way.callback(work.wait)
+        yield
+
+
 def reduce(ranks: Ranks, sums: Optional[Tensor] = None, maxima: Optional[Tensor] = None) -> None:
     """In place; both are under way together."""
-    if ranks.size == 1:
-        return
-    started = []
-    for numbers, by in ((maxima, dist.ReduceOp.MAX), (sums, dist.ReduceOp.SUM)):
-        if numbers is not None and numbers.numel() > 0:
-            started.append(dist.all_reduce(numbers, by, group=ranks.group, async_op=True))
-    for work in started:
-        work.wait()
+    with reducing(ranks, sums, maxima):
+        pass
 
 
 class _Sum(torch.autograd.Function):

@@ -1,6 +1,7 @@
 """Contexts over several processes: every rank of a process group sees the values of all."""
 
 import copy
+import math
 from typing import Any, Optional
 
 import torch
@@ -12,47 +13,9 @@ from ._library import ops
 from ._norms import given
 from ._options import describe
 from ._ranks import BatchOfRanks, Ranks, ranks_of, reduce
-from ._twice import refusing
+from ._world_layer import WorldLayer
 from .context_mode import layers
 from .modules import QuantileActivation
-
-_world = torch.ops.qact_world
-
-
-class _WorldLayer(torch.autograd.Function):
-    """y; what has no gradient goes into the list `beside`: stats, context, values."""
-
-    @staticmethod
-    def forward(ctx, x, weight_in, bias_in, weight_out, bias_out, settings, track, group, beside):
-        ranks = ranks_of(group)
-        arguments = (x, weight_in, bias_in, weight_out, bias_out, *settings, ranks.rank, ranks.size)
-        rounds = torch.empty(0, dtype=torch.uint8)
-        while True:
-            maxima, sums = _world.next_round(*arguments, rounds)
-            if maxima.numel() + sums.numel() == 0:
-                break
-            reduce(ranks, sums, maxima)
-            rounds = torch.cat([rounds, maxima.view(torch.uint8), sums.view(torch.uint8)])
-        y, kept, stats, context, values = _world.finish(*arguments, rounds, track)
-        ctx.save_for_backward(kept, weight_in, weight_out)
-        ctx.arguments = (*settings[:2], values, ranks)
-        beside.extend((stats, context, values))
-        return y
-
-    @staticmethod
-    def backward(ctx, grad_y):
-        kept, weight_in, weight_out = ctx.saved_tensors
-        eps, levels, values, ranks = ctx.arguments
-        arguments = (grad_y, kept, weight_in, weight_out, eps, levels)
-        with torch.no_grad():
-            own = _world.backward_sums(*arguments)
-            total = own.clone()
-            reduce(ranks, total)
-            grad_x, affine = _world.backward_write(*arguments, own, total, values)
-        if torch.is_grad_enabled():
-            grad_x, affine = refusing("quantile_layer_world", grad_x, affine)
-        wanted = (row if needed else None for row, needed in zip(affine, ctx.needs_input_grad[1:5]))
-        return (grad_x, *wanted, None, None, None, None)
 
 
 class SyncQuantileActivation(QuantileActivation):
@@ -127,21 +90,24 @@ class SyncQuantileActivation(QuantileActivation):
             raise RuntimeError(f"[{type(self).__name__}] expected tensors on the CPU, got "
                                f"{describe(x)} on {x.device}: contexts over several processes have "
                                "no CUDA kernels yet")
-        first = self._image_channels
-        parts = []
-        if first > 0:
-            parts.append(in_images(self, x[:, :first], empty=x.shape[0] == 0))
-        if first < self.num_features:
-            beside: list[Any] = []
-            vectors = (self._rows(v) for v in self._vectors())
-            parts.append(_WorldLayer.apply(x[:, first:], *vectors, self._settings(first)[:-2], track,
-                                           self.process_group, beside))
+        first, vectors = self._image_channels, self._vectors()
+        if first == self.num_features:
+            y = in_images(self, x, empty=x.shape[0] == 0)
             if track:
-                self._track(*beside)
-        elif track:
-            with torch.no_grad():
-                given(self.num_batches_tracked).add_(1)
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+                with torch.no_grad():
+                    given(self.num_batches_tracked).add_(1)
+            return y
+        if first > 0 and math.prod(x.shape[2:]) == 1:  # also where this rank has no images
+            raise RuntimeError(f"[{type(self).__name__}] expected more than one value per image to "
+                               f"take statistics from, got {describe(x)}")
+        keep = torch.is_grad_enabled() and any(
+            tensor is not None and tensor.requires_grad for tensor in (x, *vectors))
+        beside: list[Any] = []
+        y = WorldLayer.apply(x, *vectors, self._settings(first)[:-2], first, keep, track,
+                             self.process_group, beside)
+        if track:
+            self._track(*beside)
+        return y
 
     def _track(self, stats: Tensor, context: Tensor, values: int) -> None:
         running = [self._rows(buffer) for buffer in (

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+from unittest import mock
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from conftest import ROOT
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import qact
 from qact.timm import NormAct2d
@@ -107,6 +109,52 @@ def refusals():
     return str(error.value).splitlines()[0]
 
 
+class Watch(TorchDispatchMode):
+    """Notes when a reduction starts, when it is waited for, and when channels are ranked in their
+    image, which may raise."""
+
+    def __init__(self, raises=False):
+        super().__init__()
+        self.events, self.raises = [], raises
+        self._start = dist.all_reduce
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in (torch.ops.qact_python.layer_forward.default,
+                    torch.ops.qact_python.layer_backward.default):
+            self.events.append("images")
+            if self.raises:
+                raise RuntimeError("no images")
+        return func(*args, **(kwargs or {}))
+
+    def all_reduce(self, numbers, by, **options):
+        self.events.append(f"{by} {numbers.dtype}")
+        work = self._start(numbers, by, **options)
+
+        def wait():
+            self.events.append("waited")
+            work.wait()
+
+        return mock.Mock(wait=wait)
+
+    def run(self, layer, x):
+        with mock.patch.object(dist, "all_reduce", self.all_reduce), self:
+            layer(x).sum().backward()
+        return self.events
+
+
+def events(own):
+    """Of a step whose contexts are gathered, of one whose image contexts keep codes, and of one that
+    ends with an error on all ranks."""
+    out = []
+    for spatial in (3, 90):
+        layer, x, _ = layer_and_input(0.5, spatial, torch.float32)
+        out.append(Watch().run(layer, x[own].requires_grad_()))
+    watch = Watch(raises=True)
+    with pytest.raises(RuntimeError, match="no images"):
+        watch.run(layer, x.requires_grad_())
+    return [*out, watch.events]
+
+
 def of_other_ranks(rank):
     """A tracked layer and a fresh copy of it, whose buffers are another rank's in the meantime."""
     torch.manual_seed(rank)
@@ -146,6 +194,7 @@ def on_each_rank(rank, ranks):
                    for name, value in train_step(model, own, ranks).state_dict().items()}
     out["contexts"] = mixed_contexts(rank)
     out["refusals"] = refusals()
+    out["events"] = events(own)
     out["no images"] = [qact.SyncQuantileActivation(3, context_mode=mode).eval()(torch.ones(0, 3))
                         for mode in ("prior", "stream", "tracked")]
     out["of other ranks"] = of_other_ranks(rank)
@@ -219,6 +268,50 @@ def test_blending_levels_are_those_of_cpp(cpp, found, ranks):
         levels = ((y - shift) / scale * layer.levels)
         assert (levels - u * layer.levels).abs().max() < 1e-6, case
         assert torch.equal(levels.round(), (u * layer.levels).round()), case
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("spatial", [3, 90, 600])  # with x for the backward pass, and with codes
+def test_halves_are_each_alone(spatial, dtype):
+    layer, x, grad = layer_and_input(0.5, spatial, dtype)
+    alone = [qact.SyncQuantileActivation(2, dtype=dtype, scope=scope) if scope == "batch" else
+             qact.QuantileActivation(2, dtype=dtype, scope=scope) for scope in ("image", "batch")]
+    with torch.no_grad():
+        for first, half in zip((0, 2), alone):
+            for own, whole in zip(half.parameters(), layer.parameters()):
+                own.copy_(whole[first:first + 2])
+    leaf = x.clone().requires_grad_()
+    y = layer(leaf)
+    y.backward(grad)
+    others = x.clone().requires_grad_()
+    expected = torch.cat([half(part) for half, part in zip(alone, others.split(2, 1))], 1)
+    expected.backward(grad)
+    assert torch.equal(y, expected) and torch.equal(leaf.grad, others.grad)
+    for own, parts in zip(layer.parameters(), zip(*(half.parameters() for half in alone))):
+        assert torch.equal(own.grad, torch.cat([part.grad for part in parts]))
+    with torch.no_grad():
+        assert torch.equal(layer(x), y)
+
+
+def test_images_are_ranked_during_the_first_reduction(found):
+    maximum, total = str(dist.ReduceOp.MAX), str(dist.ReduceOp.SUM)
+    summary = [f"{maximum} torch.float64", f"{total} torch.int64"]
+    for rank, images in zip(found, SPLITS[max(SPLITS)]):
+        gathered, binned, raised = rank["events"]
+        of_images = ["images"] if images > 0 else []
+        assert gathered == [*summary, *of_images, "waited", "waited", f"{total} torch.int32", "waited",
+                            f"{total} torch.float64", *of_images, "waited"]
+        assert raised == [*summary, "images", "waited", "waited"]
+        same = found[0]["events"][1]
+        assert [e for e in binned if e != "images"] == [e for e in same if e != "images"]
+        assert binned[2:2 + len(of_images)] == of_images
+
+
+def test_images_of_one_value_are_refused_without_any():
+    layer = qact.SyncQuantileActivation(4, image_share=0.5)
+    for images in (0, 3):
+        with pytest.raises(RuntimeError, match="expected more than one value per image"):
+            layer(torch.randn(images, 4, 1))
 
 
 def test_no_images_on_any_rank_stay_none(found):
