@@ -15,7 +15,8 @@ namespace qact::core::cuda {
 // Copies follow what the stream was given before. Those to the host wait for it; of those to the
 // device the source may change once they return.
 struct WorldMemory {
-  std::function<void*(size_t bytes)> allocate;  // aligned to 16; until the pass ends
+  // Aligned to 16; until the stream is through with this round, or with the last pass.
+  std::function<void*(size_t bytes)> allocate;
   std::function<void(void* to, const void* from, size_t bytes)> to_host, to_device;
 };
 

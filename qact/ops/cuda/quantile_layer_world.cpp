@@ -36,6 +36,8 @@ class WorldScratch {
               C10_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
             }};
   }
+  // What one round was given is of no use to the next one, which follows on the stream.
+  void free() { held_.clear(); }
 
  private:
   cudaStream_t stream_;
@@ -66,12 +68,14 @@ WorldForwardHalves world_forward(const WorldHalves& x, const LayerAffine& affine
   const auto pass = core::world_forward(call, rank_in(ranks), *device, cpu_execution());
   LayerResult images;
   while (!pass->done()) {
+    scratch.free();
     pass->count();
     PendingReduction round = start_all_reduce(ranks, pass->round(), others.device());
     if (!images.y.defined()) images = images_forward(x, affine, options, keep);
     round.wait();
     pass->next();
   }
+  scratch.free();
   pass->write();
   return {operands.take(pass->values()), std::move(images)};
 }

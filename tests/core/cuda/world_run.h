@@ -33,12 +33,14 @@ class CudaWorldForward final : public WorldForward {
   bool done() const override { return pass_->done(); }
   Round round() override { return pass_->round(); }
   void count() override {
+    memory_.clear();  // an earlier round's is not used again
     pass_->count();
     emulator::device().synchronize();
   }
   void next() override { pass_->next(); }
   int64_t values() const override { return pass_->values(); }
   void write() override {
+    memory_.clear();
     pass_->write();
     emulator::device().synchronize();
   }
