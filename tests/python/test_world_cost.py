@@ -11,6 +11,7 @@ from conftest import LIBRARY, ROOT
 
 sys.path.append(str(ROOT / "scripts"))
 import world_cost  # noqa: E402
+import world_overlap  # noqa: E402
 
 DELAY = 0.02
 IMAGES = 20
@@ -52,3 +53,11 @@ def test_rounds_do_not_overlap(found, layer):
     for of in found:
         sizes, seconds = of[layer]
         assert seconds >= len(sizes) * DELAY
+
+
+def test_a_layer_that_overlaps_is_its_halves():
+    """Which the script checks itself, over Gloo, on every rank."""
+    shapes = ((4, 6, 5, 5), (4, 6, 30, 40))
+    for of in processes.run(world_overlap.on_each_rank, 2, str(LIBRARY), shapes, 1):
+        assert set(of) == {(shape, delay, layer.__name__) for shape in shapes
+                           for delay in world_overlap.DELAYS for layer in world_overlap.LAYERS}
