@@ -75,6 +75,65 @@ TEST(CudaWorld, EqualsTheCpu) {
   }
 }
 
+// Of channels of which the first are ranked in their image: y, the gradient of x, and those of the
+// affine parameters. Codes of both halves lie in orders of their own.
+struct HalvesRun {
+  torch::Tensor y, grad_x;
+  std::vector<torch::Tensor> affine;
+
+  // layer(x, vectors).
+  template <class Layer>
+  HalvesRun(const torch::Tensor& values, const torch::Tensor& grad_y, const Layer& layer) {
+    const torch::Tensor x = on_gpu(values).requires_grad_();
+    std::vector<torch::Tensor> vectors;
+    for (int i = 1; i < 5; ++i) {
+      const torch::Tensor vector = (torch::arange(x.size(1)).to(torch::kFloat) * 0.3 * i - 0.5);
+      vectors.push_back(vector.to(torch::kCUDA).requires_grad_());
+    }
+    const torch::Tensor out = layer(x, vectors);
+    out.backward(on_gpu(grad_y));
+    y = out.detach(), grad_x = x.grad();
+    for (const torch::Tensor& vector : vectors) affine.push_back(vector.grad());
+  }
+};
+
+ops::LayerAffine rows_of(const std::vector<torch::Tensor>& v, int64_t first, int64_t count) {
+  const auto rows = [&](int i) { return v[i].narrow(0, first, count); };
+  return {rows(0), rows(1), rows(2), rows(3)};
+}
+
+// Images of 30 values, which are computed again in the backward pass, and of 1,200, which are not.
+TEST(CudaWorld, HalvesAreEachAlone) {
+  constexpr int64_t kImages = 2;
+  for (const auto& shape : {std::vector<int64_t>{6, 5, 5, 6}, {6, 5, 30, 40}, {1, 5, 30, 40}}) {
+    const torch::Tensor values = drawn(shape, Distribution::ties);
+    for (const torch::ScalarType type : {torch::kFloat, torch::kHalf}) {
+      for (const auto of_x : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+        for (const auto of_grad :
+             {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+          const torch::Tensor x = values.to(type).contiguous(of_x);
+          const torch::Tensor grad_y = torch::randn(shape).to(type).contiguous(of_grad);
+          const HalvesRun found(x, grad_y, [&](const auto& in, const auto& v) {
+            return ops::quantile_layer_world(in, rows_of(v, 0, 5), {.scope = {kImages, 0}}, "").y;
+          });
+          const HalvesRun alone(x, grad_y, [&](const auto& in, const auto& v) {
+            const auto images = ops::quantile_layer(
+                in.narrow(1, 0, kImages), rows_of(v, 0, kImages), {.scope = {kImages, 0}});
+            const auto others = ops::quantile_layer_world(in.narrow(1, kImages, 5 - kImages),
+                                                          rows_of(v, kImages, 5 - kImages), {}, "");
+            return torch::cat({std::get<0>(images), others.y}, 1);
+          });
+          EXPECT_EQ(differing(found.y, alone.y, 0), 0);
+          EXPECT_EQ(differing(found.grad_x, alone.grad_x, 0), 0);
+          for (int i = 0; i < 4; ++i) {
+            EXPECT_EQ(differing(found.affine[i], alone.affine[i], 0), 0) << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaWorld, RanksChangeNoBit) {
   const torch::Tensor x = drawn({12, 20, 16, 16}, Distribution::ties).to(torch::kFloat);
   const torch::Tensor grad = torch::randn(x.sizes());
