@@ -56,10 +56,9 @@ torch::Tensor BatchNormImpl::normalise(const torch::Tensor& x) {
   }
 }
 
-double BatchNormImpl::next_momentum() {
-  num_batches_tracked += 1;
+double BatchNormImpl::next_momentum() const {
   return options.momentum() ? *options.momentum()
-                            : 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
+                            : 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>() + 1);
 }
 
 torch::Tensor BatchNormImpl::in_batch(const torch::Tensor& x, bool track) {
@@ -68,9 +67,12 @@ torch::Tensor BatchNormImpl::in_batch(const torch::Tensor& x, bool track) {
               "[BatchNorm] expected more than one value per channel to take statistics from, got ",
               ops::describe(x));
   const double momentum = track ? next_momentum() : 0;
-  return torch::batch_norm(x, weight, bias, track ? ops::maybe(running_mean) : std::nullopt,
-                           track ? ops::maybe(running_var) : std::nullopt, /*training=*/true,
-                           momentum, options.eps(), /*cudnn_enabled=*/true);
+  const torch::Tensor y =
+      torch::batch_norm(x, weight, bias, track ? ops::maybe(running_mean) : std::nullopt,
+                        track ? ops::maybe(running_var) : std::nullopt, /*training=*/true, momentum,
+                        options.eps(), /*cudnn_enabled=*/true);
+  if (track) num_batches_tracked += 1;
+  return y;
 }
 
 torch::Tensor BatchNormImpl::in_world(const torch::Tensor& x, bool track) {
@@ -81,6 +83,7 @@ torch::Tensor BatchNormImpl::in_world(const torch::Tensor& x, bool track) {
   const double momentum = next_momentum();
   running_mean.lerp_(mean.to(running_mean), momentum);
   running_var.lerp_(var.to(running_var), momentum);
+  num_batches_tracked += 1;
   return y;
 }
 

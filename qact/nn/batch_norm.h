@@ -52,7 +52,7 @@ class BatchNormImpl : public torch::nn::Cloneable<BatchNormImpl> {
   torch::Tensor normalise(const torch::Tensor& x);
   torch::Tensor in_batch(const torch::Tensor& x, bool track);
   torch::Tensor in_world(const torch::Tensor& x, bool track);
-  double next_momentum();
+  double next_momentum() const;
   torch::Tensor in_blend(const torch::Tensor& x);
   torch::Tensor with(const torch::Tensor& x, const torch::Tensor& mean, const torch::Tensor& var);
 };
