@@ -87,6 +87,9 @@ void check(const EvaluateOptions& o) {
     refuse_option("diagnostic-samples", "of 1 or more images",
                   std::to_string(o.diagnostic_samples));
   }
+  if (!o.diagnostic_corruption.empty() && !o.diagnostics) {
+    refuse_option("diagnostics", "with --diagnostic-corruption", "none");
+  }
   try {
     corrupt::select_corruptions(o.corruptions, {});
     if (!o.diagnostic_corruption.empty()) corrupt::find_corruption(o.diagnostic_corruption);

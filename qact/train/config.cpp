@@ -128,6 +128,9 @@ void check(const TrainConfig& c) {
   if (!c.lr_steps.empty() && c.lr_steps.front() < 1) {
     refuse("lr-steps", "of 1 or more", Json(c.lr_steps).dump());
   }
+  if (c.lr_scheduler == "step" && c.lr_steps.empty()) {
+    refuse("lr-steps", "of one epoch or more with --lr-scheduler step", "none");
+  }
   if (c.jsd > 0 && c.augment != "augmix") {
     refuse("augment", "augmix with --jsd", "'" + c.augment + "'");
   }

@@ -205,7 +205,10 @@ TEST(Evaluate, RefusesWhatItCannotDo) {
   expect_in("within 0 and 5, got -1", refused([](auto& o) { o.severities = {0, -1}; }));
   expect_in("--limit of 0 or more images, got -1", refused([](auto& o) { o.limit = -1; }));
   expect_in("--diagnostic-samples of 1 or", refused([](auto& o) { o.diagnostic_samples = 0; }));
-  expect_in("got rain", refused([](auto& o) { o.diagnostic_corruption = "rain"; }));
+  expect_in("--diagnostics with --diagnostic-corruption, got none",
+            refused([](auto& o) { o.diagnostic_corruption = "fog"; }));
+  expect_in("got rain",
+            refused([](auto& o) { o.diagnostics = true, o.diagnostic_corruption = "rain"; }));
   EXPECT_EQ(refused([](auto&) {}), "nothing was thrown");
   expect_in("nowhere", message_of([] { evaluate({"nowhere"}, quick_options()); }));
 }

@@ -126,6 +126,7 @@ TEST(TrainConfig, RefusesValues) {
       {[](TrainConfig& c) { c.validation_mode = "prior"; }, "--validation-mode one of"},
       {[](TrainConfig& c) { c.lr_steps = {3, 2}; }, "--lr-steps in ascending order, got [3,2]"},
       {[](TrainConfig& c) { c.lr_steps = {-5, 2}; }, "--lr-steps of 1 or more, got [-5,2]"},
+      {[](TrainConfig& c) { c.lr_scheduler = "step"; }, "--lr-steps of one epoch or more with"},
       {[](TrainConfig& c) { c.nesterov = true, c.momentum = 0; }, "--momentum above 0"},
       {[](TrainConfig& c) { c.lr_scheduler = "plateau", c.validation = 0; }, "--validation above"},
       {[](TrainConfig& c) { c.early_stopping = 0.1, c.validation = 0; }, "--validation above"},
