@@ -18,11 +18,10 @@
 // Masks of warp intrinsics must name all lanes, and blocks have one dimension.
 #pragma once
 
-#include <cstring>
 #include <type_traits>
 #include <utility>
 
-#include "tests/core/cuda/emulator/device.h"
+#include "tests/core/cuda/emulator/cuda_runtime_api.h"
 #include "tests/core/cuda/emulator/intrinsics.h"
 
 #define __host__
@@ -35,56 +34,6 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ constinit thread_local
 #define __CUDA_ARCH__ 900
-
-using cudaStream_t = void*;
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue };
-enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-enum cudaLaunchAttributeID {
-  cudaLaunchAttributeProgrammaticStreamSerialization,
-  cudaLaunchAttributeClusterDimension,
-};
-struct cudaFuncAttributes {
-  int ptxVersion;
-};
-struct cudaLaunchAttribute {
-  cudaLaunchAttributeID id;
-  struct {
-    uint3 clusterDim;
-    int programmaticStreamSerializationAllowed;
-  } val;
-};
-struct cudaLaunchConfig_t {
-  dim3 gridDim, blockDim;
-  size_t dynamicSmemBytes;
-  cudaStream_t stream;
-  cudaLaunchAttribute* attrs;
-  unsigned numAttrs;
-};
-
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline const char* cudaGetErrorString(cudaError_t) { return "invalid argument"; }
-inline cudaError_t cudaGetDevice(int* id) {
-  *id = qact::emulator::device().card.id;
-  return cudaSuccess;
-}
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = static_cast<int>(qact::emulator::device().card.shared);
-  return cudaSuccess;
-}
-inline cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int bytes) {
-  qact::emulator::device().allow_shared(kernel, static_cast<size_t>(bytes));
-  return cudaSuccess;
-}
-inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*)()) {
-  attributes->ptxVersion = qact::emulator::device().card.ptx;
-  return cudaSuccess;
-}
-inline cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) {
-  qact::emulator::device().synchronize();
-  std::memset(at, value, bytes);
-  return cudaSuccess;
-}
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),

@@ -26,10 +26,12 @@ Device& device() {
 }
 
 void Device::allow_shared(const void* kernel, size_t bytes) {
+  const std::lock_guard lock(mutex_);
   allowed_.emplace_back(kernel, bytes);
 }
 
 std::string Device::launch(Grid grid, const void* kernel, bool early) {
+  const std::lock_guard lock(mutex_);
   size_t most = 48 * 1024;
   for (const auto& [of, bytes] : allowed_) {
     if (of == kernel) most = std::max(most, bytes);
@@ -58,6 +60,7 @@ std::string Device::launch(Grid grid, const void* kernel, bool early) {
 }
 
 void Device::synchronize() {
+  const std::lock_guard lock(mutex_);
   const auto now = std::move(pending_);
   if (!now) return;
   std::vector<int> clusters =

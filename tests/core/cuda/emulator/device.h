@@ -1,6 +1,7 @@
 // The device: what it is, and the kernels that were launched on it.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ struct Launch {
 
 // Kernels run when the next one is launched, or by synchronize(). One that may start early, by
 // programmatic dependent launch, has a cluster that does: it runs up to its wait before the kernel
-// in front of it begins.
+// in front of it begins. Several threads may launch, one at a time.
 class Device {
  public:
   Card card = kH200;
@@ -42,6 +43,7 @@ class Device {
     std::optional<unsigned> index;  // of the cluster that came early
     std::unique_ptr<Cluster> early;
   };
+  std::recursive_mutex mutex_;
   std::unique_ptr<Pending> pending_;
   std::vector<std::pair<const void*, size_t>> allowed_;
 };
