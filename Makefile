@@ -78,6 +78,7 @@ endif
 
 test-package: wheel
 	@scripts/test_package $(BUILD) $(PYTHON)
+	@scripts/test_emulated_cuda $(BUILD) $(PYTHON)
 
 test-python-all: test-package
 	@scripts/test_package --all $(BUILD) $(PYTHON)

@@ -16,6 +16,10 @@ assert ROOT not in pathlib.Path(qact.__file__).parents or BUILD in pathlib.Path(
     qact.__file__).parents, "the tests are of the installed package, not of its sources"
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "hardware: needs a GPU, for streams, graphs, compilers, speed")
+
+
 def built(name):
     """A file of the C++ build."""
     path = BUILD / name

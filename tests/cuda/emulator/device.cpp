@@ -235,3 +235,9 @@ c10::Allocator* c10::cuda::CUDACachingAllocator::get() {
   static qact::tests::Memory memory;
   return &memory;
 }
+
+// What torch's stable ABI for CUDA has: the Python package's operators ask for it.
+extern "C" int aoti_torch_get_current_cuda_stream(int, void** stream) {
+  *stream = nullptr;
+  return 0;
+}

@@ -67,6 +67,7 @@ def test_with_and_without_gradients_agree(mode, options):
     torch.testing.assert_close(found, layers[1](x).detach(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.hardware
 def test_a_converted_network_learns_and_adapts():
     """Two classes of noise patterns; then the same through an increasing map."""
     pattern = torch.randn(4, 1, 12, 12)
@@ -173,7 +174,8 @@ class Scaled(nn.Module):
 @pytest.mark.parametrize("mode,options,backend", [
     *((mode, "plain", "aot_eager") for mode in ("train", *MODES)), ("train", "half", "aot_eager"),
     ("train", "cumulative", "aot_eager"), ("prior", "half", "aot_eager"),
-    ("train", "plain", "inductor"), ("tracked", "plain", "inductor")])
+    *(pytest.param(mode, "plain", "inductor", marks=pytest.mark.hardware)
+      for mode in ("train", "tracked"))])
 def test_compiled_equals_eager(mode, options, backend):
     torch._dynamo.reset()
     model = nn.Sequential(Scaled(6), trained(**OPTIONS[options]), Scaled(6)).cuda()
@@ -195,6 +197,7 @@ def test_compiled_equals_eager(mode, options, backend):
             torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.hardware
 def test_a_training_step_is_captured_and_replayed():
     torch.manual_seed(0)
     layers = [qact.QuantileActivation2d(6, image_share=0.5).cuda() for _ in range(2)]
@@ -225,6 +228,7 @@ def test_a_training_step_is_captured_and_replayed():
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.hardware
 @pytest.mark.parametrize("mode", MODES)
 def test_inference_is_captured_and_replayed(mode):
     layer = trained(context_mode=mode).eval()

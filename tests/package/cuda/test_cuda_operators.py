@@ -190,6 +190,7 @@ def test_infinities_and_nan():
     assert y[:, 0].isfinite().all() and y[:, 1:].isnan().all()
 
 
+@pytest.mark.hardware
 def test_another_stream_is_used():
     x = values((64, 8, 16, 16)).cuda()
     expected = QF.quantile_layer(x)[0]

@@ -35,17 +35,21 @@ constexpr size_t kStack = 64 * 1024;
 #endif
 constexpr size_t kStride = kStack + 1088;  // no power of two, or all stacks would share cache sets
 
-// All thread-local variables of the program, those of the calling thread.
+// All thread-local variables of the program or library that has the kernels, those of the calling
+// thread.
 std::span<char> thread_local_memory() {
   std::span<char> out;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* to) {
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
-          *static_cast<std::span<char>*>(to) = {static_cast<char*>(info->dlpi_tls_data),
-                                                info->dlpi_phdr[i].p_memsz};
+          const auto first = static_cast<char*>(info->dlpi_tls_data);
+          const auto own = reinterpret_cast<char*>(core::cuda::memory);
+          if (own < first || own >= first + info->dlpi_phdr[i].p_memsz) continue;
+          *static_cast<std::span<char>*>(to) = {first, info->dlpi_phdr[i].p_memsz};
+          return 1;
         }
-        return 1;  // the program comes first
+        return 0;
       },
       &out);
   return out;
