@@ -51,8 +51,12 @@ TEST(CudaTensors, ALayerLeftOnTheCpuIsNamed) {
 TEST(CudaTensors, Float64IsRefused) {
   for (const OperatorCall& call : operator_calls(torch::kCUDA)) {
     if (call.lead != "x" || call.name == "quantiles") continue;  // quantiles sorts in float64
-    OperatorCall wide = call.with(call.index("x"), call.lead_tensor().to(torch::kDouble));
-    if (call.argument(0) == "grad_y") wide = wide.with(0, call.tensor(0).to(torch::kDouble));
+    OperatorCall wide = call;
+    for (const size_t i : call.tensors()) {
+      const std::string& name = call.argument(i);
+      if (name != "x" && name != "x_images" && name != "grad_y") continue;
+      wide = wide.with(i, call.tensor(i).to(torch::kDouble));
+    }
     const std::string said = refusal(wide);
     EXPECT_TRUE(said.starts_with("[" + call.says +
                                  "] expected float32, bfloat16 or float16 on CUDA, got float64 of "
