@@ -50,17 +50,6 @@ at::Tensor empty_as(const at::Tensor& x) {
                                            x.scalar_type());
 }
 
-at::Tensor with_strides(const at::Tensor& x, c10::SymIntArrayRef strides) {
-  if (x.sym_strides() == strides) return x;
-  at::Tensor once = x;  // what an expanded tensor repeats
-  for (int64_t d = 0; d < x.dim(); ++d) {
-    if (strides[d] == 0) once = once.narrow(d, 0, 1);
-  }
-  return at::empty_strided_symint(once.sym_sizes(), strides, x.options())
-      .copy_(once)
-      .expand_symint(x.sym_sizes());
-}
-
 bool flattens(const at::Tensor& x) {
   int64_t stride = 1;
   return one_stride(x, stride);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/SymIntArrayRef.h>
 
 #include "qact/core/quantile.h"
 #include "qact/ops/checks.h"
@@ -17,9 +16,6 @@ core::DType dtype_of(const at::Tensor& x);
 // would take longer than a small layer's memory.
 at::Tensor empty_beside(const at::Tensor& x, at::IntArrayRef sizes, at::ScalarType type);
 at::Tensor empty_as(const at::Tensor& x);
-
-// The same values with those strides: x itself where it has them.
-at::Tensor with_strides(const at::Tensor& x, c10::SymIntArrayRef strides);
 
 // A tensor as batch x channels x spatial. Most layouts are taken as they are; one whose
 // spatial dimensions do not flatten into a single stride is copied, so the tensor is held here.

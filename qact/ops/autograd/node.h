@@ -27,20 +27,24 @@ auto make_node(Arguments&&... arguments) {
 // For the end of a backward pass. Differentiating twice is an error, also where the gradient is
 // made of nothing that depends on the inputs: to autograd it would be a constant. So it comes from
 // a node that raises, in front of all that the inputs come from.
-inline void refuse_twice(const char* op, torch::autograd::variable_list& gradients) {
+inline void refuse_twice(const char* op, torch::autograd::variable_list& gradients,
+                         torch::autograd::edge_list inputs) {
   if (!at::GradMode::is_enabled()) return;
-  const auto node = torch::autograd::get_current_node();
-  if (!node) return;
   const auto error = make_node<torch::autograd::Error>(
       std::string("[") + op +
           "] expected to be differentiated once, got a second derivative asked for: the gradient "
           "cannot be differentiated",
-      torch::autograd::edge_list(node->next_edges()));
+      std::move(inputs));
   for (at::Tensor& gradient : gradients) {
     if (!gradient.defined()) continue;
     gradient = gradient.detach();
     torch::autograd::set_history(gradient, error);
   }
+}
+
+inline void refuse_twice(const char* op, torch::autograd::variable_list& gradients) {
+  const auto node = torch::autograd::get_current_node();
+  if (node) refuse_twice(op, gradients, node->next_edges());
 }
 
 }  // namespace qact::ops
