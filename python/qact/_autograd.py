@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ._fake import keeps_x, needs_x
-from ._library import ops
+from ._library import CPP_AUTOGRAD_MISSING, ops
 from ._twice import refusing, registered_once
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -22,6 +22,9 @@ _tracing_state = torch._C._get_tracing_state
 # What an operator's own call calls, a frame less: in eager calls of a few microseconds.
 _layer_forward_now = ops.layer_forward.default._op
 _tracked_now = ops.layer_tracked.default._op
+_layer_cpp: Any = None
+if not CPP_AUTOGRAD_MISSING:
+    _layer_cpp = torch.ops.qact_python_autograd.layer.default._op
 
 _layer_forward = ops.layer_forward.default
 _layer_backward = ops.layer_backward.default
@@ -74,11 +77,11 @@ _FuncApplyBackward = _without_gradient(_apply_backward)
 _without_gradient(_tracked)
 
 
-def _once(op, *args):
-    """An operator of a backward pass."""
+def _once(name: str, op, *args):
+    """The operator of a backward pass, of what is called by that name."""
     with _below_autograd():
         gradients = op(*args)
-    return refusing(op._opname, *gradients) if torch.is_grad_enabled() else gradients
+    return refusing(name, *gradients) if torch.is_grad_enabled() else gradients
 
 
 # --- the fused layer
@@ -107,7 +110,8 @@ class _Layer(torch.autograd.Function):
         # Without x, its gradient is laid out as grad_y; and codes on CUDA lie in the order of y.
         if (x is None or grad_y.is_cuda) and grad_y.stride() != ctx.strides:
             grad_y = _with_strides(grad_y, ctx.strides)
-        grad_x, affine = _once(_layer_backward, grad_y, x, *saved, *ctx.settings)
+        grad_x, affine = _once("quantile_layer", _layer_backward, grad_y, x, *saved,
+                               *ctx.settings)
         return (grad_x, *_wanted(affine, ctx.needs_input_grad[1:5]), None, None, None)
 
 
@@ -207,7 +211,7 @@ class _Apply(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_y):
         saved = ctx.saved_tensors
-        grad_x, affine = _once(_apply_backward, grad_y, *saved, ctx.bandwidth)
+        grad_x, affine = _once("quantile_apply", _apply_backward, grad_y, *saved, ctx.bandwidth)
         return (grad_x, None, *_wanted(affine, ctx.needs_input_grad[2:6]), None, None)
 
 
@@ -247,6 +251,8 @@ def _needs_gradient(*tensors) -> bool:
 
 def layer(x, weight_in, bias_in, weight_out, bias_out, settings, track):
     """(y, stats, context); settings are the schema's numbers from eps to context_images."""
+    if _layer_cpp is not None and plain():
+        return _layer_cpp(x, weight_in, bias_in, weight_out, bias_out, *settings, track)
     vectors = (weight_in, bias_in, weight_out, bias_out)
     if torch.autograd.forward_ad._current_level >= 0:
         _refuse_tangents("quantile_layer", x, *vectors)

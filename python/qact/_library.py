@@ -1,5 +1,6 @@
 """Loads the operators, ``torch.ops.qact_python``, and what is known of them from C++."""
 
+import os
 import pathlib
 import re
 
@@ -41,10 +42,27 @@ def _load_cuda_kernels() -> str:
     return ""
 
 
+def _load_cpp_autograd() -> str:
+    """Returns why there is none; empty where there is."""
+    if os.environ.get("QACT_CPP_AUTOGRAD") == "off":
+        return "QACT_CPP_AUTOGRAD is off"
+    version = torch.__version__.partition("+")[0]
+    path = _FOLDER / f"_ops_autograd.torch-{version}.so"
+    if not path.exists() or not torch.compiled_with_cxx11_abi():
+        return f"this installation of qact has no {path.name}, which was built with that torch"
+    try:
+        torch.ops.load_library(str(path))
+    except OSError as error:
+        return f"{path.name} does not load: {error}"
+    return ""
+
+
 _check_torch(torch.__version__)
 _load_kernels()
 #: Why tensors on CUDA are refused; empty where kernels for them are at hand.
 CUDA_MISSING = _load_cuda_kernels()
+#: Why eager calls of the fused layer are recorded in Python; empty where a node in C++ records them.
+CPP_AUTOGRAD_MISSING = _load_cpp_autograd()
 
 ops = torch.ops.qact_python
 

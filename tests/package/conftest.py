@@ -35,6 +35,15 @@ def cpp():
     return torch.ops.qact
 
 
+@pytest.fixture(params=["C++", "Python"])
+def recorded(request, monkeypatch):
+    """Eager calls of the fused layer are recorded by a node in C++, or in Python."""
+    if request.param == "Python":
+        monkeypatch.setattr(qact._autograd, "_layer_cpp", None)
+    elif qact._library.CPP_AUTOGRAD_MISSING:
+        pytest.skip(qact._library.CPP_AUTOGRAD_MISSING)
+
+
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)

@@ -9,6 +9,8 @@ from torch.func import functional_call, grad, jvp, vmap
 import qact
 from qact import functional as QF
 
+pytestmark = pytest.mark.usefixtures("recorded")
+
 
 def layer(x):
     return QF.quantile_layer(x)[0]

@@ -87,10 +87,12 @@ def test_inductor_without_gradients():
                                    atol=1e-4)
 
 
-def test_compiled_autograd():
+@pytest.mark.usefixtures("recorded")
+@pytest.mark.parametrize("shape", [(8, 4, 3, 3), (8, 4, 24, 24)])  # that keeps x, and that does not
+def test_compiled_autograd(shape):
     torch._dynamo.reset()
     model = network("train", {})
-    x = torch.randn(8, 4, 3, 3)
+    x = torch.randn(shape)
     model(x).square().sum().backward()
     expected = [p.grad.clone() for p in model.parameters()]
     model.zero_grad()

@@ -8,6 +8,8 @@ from torch.func import grad, vmap
 import qact
 from qact import functional as QF
 
+pytestmark = pytest.mark.usefixtures("recorded")
+
 LAYERS = {
     "plain": {}, "affine=False": {"affine": False}, "image": {"affine": False, "scope": "image"},
     "inner norm": {"affine": False, "norm_out": False},
