@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import _autograd
 from ._library import ops
-from ._norms import channel_statistics, given
+from ._norms import Vectors, channel_statistics, given, state
 from ._options import describe
 from .functional import context_build, quantile_activation
 
@@ -59,19 +59,21 @@ def _batch_norm(layer: QuantileActivation, x: Tensor, end: str,
 
 
 def _fused(layer: QuantileActivation, x: Tensor, track: bool) -> Tensor:
-    image_channels = layer._image_channels
-    y, stats, batch = _autograd.layer(x, layer.weight_in, layer.bias_in, layer.weight_out,
-                                      layer.bias_out, layer._settings(image_channels), track)
+    context, batches, (mean_in, var_in, weight_in, bias_in, mean_out, var_out, weight_out,
+                       bias_out) = state(layer)
+    first = layer._image_channels
+    y, stats, batch = _autograd.layer(x, weight_in, bias_in, weight_out, bias_out,
+                                      layer._settings(first), track)
     if not track:
         return y
-    if image_channels == layer.num_features:
-        given(layer.num_batches_tracked).add_(1)
+    if first == layer.num_features:
+        given(batches).add_(1)
         return y
-    running = [layer._rows(buffer) for buffer in (
-        layer.running_mean_in, layer.running_var_in, layer.running_mean_out, layer.running_var_out,
-        layer.context)]
+    running: Vectors = (mean_in, var_in, mean_out, var_out, context)
+    if first > 0:
+        running = tuple(given(buffer)[first:] for buffer in running)
     images = x.shape[0]
     context_images = min(layer.group_images, images) if layer.group_images else images
-    ops.layer_track.default(*running, layer.num_batches_tracked, stats, batch, layer.momentum,
+    ops.layer_track.default(*running, batches, stats, batch, layer.momentum,
                             x.numel() // x.shape[1], context_images, images)
     return y

@@ -1,17 +1,32 @@
 """What the layers with running statistics share."""
 
-from typing import NamedTuple, Optional, TypeVar
+from typing import Any, NamedTuple, Optional, TypeVar
 
 import torch
 from torch import Tensor
 
 _T = TypeVar("_T")
+Vectors = tuple[Optional[Tensor], ...]
 
 
 def given(value: Optional[_T]) -> _T:
     """What a layer's options promise to be there."""
     assert value is not None
     return value
+
+
+def state(layer: Any) -> tuple[Optional[Tensor], Optional[Tensor], Vectors]:
+    """The running context of a QuantileActivation, its number of batches, and both norms' mean,
+    variance, weight and bias."""
+    try:  # a tenth of the time that ten attributes of a module take
+        p, b = layer._parameters, layer._buffers
+        return b["context"], b["num_batches_tracked"], (
+            b["running_mean_in"], b["running_var_in"], p["weight_in"], p["bias_in"],
+            b["running_mean_out"], b["running_var_out"], p["weight_out"], p["bias_out"])
+    except KeyError:  # parametrised: no longer a parameter by its name
+        return layer.context, layer.num_batches_tracked, (
+            layer.running_mean_in, layer.running_var_in, layer.weight_in, layer.bias_in,
+            layer.running_mean_out, layer.running_var_out, layer.weight_out, layer.bias_out)
 
 
 class Norm(NamedTuple):
