@@ -7,6 +7,7 @@ F.relu(F.batch_norm(...)), eager, which has no module around it. In eval(), in t
 where the modules BatchNorm2d and ReLU are timed, too, and in training, forward and with the
 backward pass; on a GPU, too, where there is one. With the C++ library, the fused layer next to its
 operator. Each is timed in turn, in many short rounds, of which the fastest counts.
+QACT_CPP_AUTOGRAD=off times the package as other releases of torch have it.
 """
 
 import json
@@ -19,7 +20,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import qact
-from qact._library import CUDA_MISSING
+from qact._library import CPP_AUTOGRAD_MISSING, CUDA_MISSING
 
 SHAPES = [(8, 16, 4, 4), (32, 64, 8, 8)]
 BASELINE = "F.batch_norm+F.relu"
@@ -118,6 +119,7 @@ def operator(shape, cpp):
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
+    print(f"gradients recorded in {'Python: ' + CPP_AUTOGRAD_MISSING if CPP_AUTOGRAD_MISSING else 'C++'}")
     cuda = torch.cuda.is_available() and not CUDA_MISSING
     rows = [found for device in ["cpu"] + ["cuda"] * cuda for shape in SHAPES
             for time_it in (inference, training) for found in time_it(device, shape)]

@@ -49,7 +49,7 @@ def _load_cpp_autograd() -> str:
     version = torch.__version__.partition("+")[0]
     path = _FOLDER / f"_ops_autograd.torch-{version}.so"
     if not path.exists() or not torch.compiled_with_cxx11_abi():
-        return f"this installation of qact has no {path.name}, which was built with that torch"
+        return f"this installation of qact was built with another torch: it has no {path.name}"
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
