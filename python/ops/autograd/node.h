@@ -5,7 +5,10 @@
 #include <ATen/core/stack.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <typeinfo>
 #include <utility>
@@ -65,9 +68,8 @@ class Node : public ops::LayerNode<kSaved, LayerFormula> {
     namespace compiled = torch::dynamo::autograd;
     for (auto& tensor : saved_) swap.before(tensor);
     const std::vector<c10::IValue> packed = pack(unpack());
-    std::vector<c10::TypePtr> schema;
-    for (const c10::IValue& value :
-         packed) {  // a tensor's own type would be one of its strides, too
+    std::vector<c10::TypePtr> schema;  // where a tensor's own type would be one of its strides, too
+    for (const c10::IValue& value : packed) {
       schema.push_back(value.isTensor() ? c10::TensorType::get() : value.type());
     }
     const auto& compiler = compiled::getPyCompilerInterface();
