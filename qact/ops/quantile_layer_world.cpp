@@ -9,6 +9,7 @@
 #include "qact/ops/flatten.h"
 #include "qact/ops/quantile_layer_impl.h"
 #include "qact/ops/quantile_layer_world_impl.h"
+#include "qact/ops/with_strides.h"
 
 namespace qact::ops {
 namespace {
