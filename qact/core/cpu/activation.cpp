@@ -99,8 +99,8 @@ class Forward {
   void write_binned(const BinnedChannel<Real>& channel, const Real* x, int64_t start, int64_t n,
                     Real* y, Real* f) {
     kernels_.plain_bins(x, n, channel.bins.plan.map, channel.levels(), level_.data(), bin_.data());
-    for_each_exception(channel.exceptions(), start, n, [&](int64_t i, const Exception& e) {
-      level_[i] = e.level - QACT_MUTANT("activation_heavy_values");
+    for_each_override(channel.overrides(), start, n, [&](int64_t i, const Override& o) {
+      level_[i] = o.level - QACT_MUTANT("activation_heavy_values");
     });
     write_levels(n, y);
     if (!f) return;

@@ -64,12 +64,13 @@ struct ApplyChannel {
   Affine<Real> map;
   Real *thresholds, *outputs;
 
-  static size_t room(int levels) { return 2 * table_size(levels); }
+  static size_t memory(int levels) { return 2 * table_size(levels); }
 
-  ApplyChannel(const QuantileApply& call, const std::vector<double>& shares, int64_t c, Real* room)
+  ApplyChannel(const QuantileApply& call, const std::vector<double>& shares, int64_t c,
+               Real* memory)
       : map(affine_of<Real>(call.scale, call.shift, c)),
-        thresholds(room),
-        outputs(room + table_size(call.levels)) {
+        thresholds(memory),
+        outputs(memory + table_size(call.levels)) {
     load_thresholds(call.quantiles + c * call.levels, call.levels, thresholds);
     const double out_scale = call.out_scale.at(c, 1.0), out_shift = call.out_shift.at(c, 0.0);
     for (int k = 0; k <= call.levels; ++k) {
@@ -108,9 +109,9 @@ bool in_place_runs(const QuantileApply& call) {
 template <class Real>
 void apply_in_place(const QuantileApply& call, const std::vector<double>& shares,
                     const TensorKernels<Real>& kernels, const ChannelRange& channels) {
-  std::vector<Real> room(ApplyChannel<Real>::room(call.levels));
+  std::vector<Real> memory(ApplyChannel<Real>::memory(call.levels));
   for (int64_t c = channels.begin; c < channels.end; ++c) {
-    const ApplyChannel<Real> channel(call, shares, c, room.data());
+    const ApplyChannel<Real> channel(call, shares, c, memory.data());
     kernels.apply(static_cast<const Real*>(call.x.from(0, c).data),
                   {call.shape.batch, call.shape.spatial, call.x.batch_stride, call.y.batch_stride},
                   channel.map, channel.table(call.levels),
@@ -123,12 +124,12 @@ void apply_group(const QuantileApply& call, const std::vector<double>& shares, c
                  const TensorKernels<Real>& kernels, Strips<Real>& x, Strips<Real>& y,
                  int64_t group) {
   const int64_t first = plan.first_channel(group), count = plan.channels_of(group);
-  const size_t size = ApplyChannel<Real>::room(call.levels);
-  std::vector<Real> room(size * count);
+  const size_t size = ApplyChannel<Real>::memory(call.levels);
+  std::vector<Real> memory(size * count);
   std::vector<ApplyChannel<Real>> channels;
   channels.reserve(count);
   for (int64_t g = 0; g < count; ++g) {
-    channels.emplace_back(call, shares, first + g, room.data() + size * g);
+    channels.emplace_back(call, shares, first + g, memory.data() + size * g);
   }
   for (int64_t tile = 0; tile < plan.tiles; ++tile) {
     const int64_t n = plan.size(tile);

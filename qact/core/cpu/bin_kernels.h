@@ -52,14 +52,14 @@ inline void for_each_bin(const uint16_t* bin, const Visit& visit) {
 // latter. But bins are not ready to be read right after they were written.
 template <class Real>
 void count_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint16_t* bin,
-                uint32_t* even, uint32_t* odd, Ahead& shared_next) {
+                uint32_t* even, uint32_t* odd, Prefetch& shared_next) {
   constexpr int64_t kFoundAhead = 64;
   const BinMap<Real> map = shared_map;
-  Ahead next = shared_next;
+  Prefetch next = shared_next;
   int64_t found = n < kFoundAhead ? n : kFoundAhead, i = 0;
   find_bins<Real>(x, found, map, bin);
   const auto count_line = [&] {
-    ask<false>(next);
+    prefetch_line<false>(next);
     for_each_bin(bin + i, [&](int l, uint64_t b) { ++(l % 2 ? odd : even)[b]; });
     i += kPerLine;
   };
@@ -169,8 +169,8 @@ int64_t marked_places(const Real* x, const uint16_t* bin, int64_t n, const int32
 
 // One by one, which a gather does no faster.
 void code_bytes(const uint16_t* bin, int64_t n, const uint8_t* codes, int32_t bins, uint8_t* code,
-                Ahead& shared_written) {
-  Ahead written = shared_written;
+                Prefetch& shared_written) {
+  Prefetch written = shared_written;
   int64_t i = 0;
 #if defined(__AVX512BW__)
   if (CodeShuffles::pay(n, bins)) i = CodeShuffles{codes}.find(bin, n, code, written);
@@ -178,7 +178,7 @@ void code_bytes(const uint16_t* bin, int64_t n, const uint8_t* codes, int32_t bi
   (void)bins;
 #endif
   for (; i + kPerLine <= n; i += kPerLine) {
-    ask<true>(written);
+    prefetch_line<true>(written);
     uint8_t* to = code + i;
     for_each_bin(bin + i, [&](int l, uint64_t b) { to[l] = codes[b]; });
   }

@@ -14,9 +14,9 @@ bool BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableK
                                 const Quantile& quantile) {
   bins.finish(tables);
   level_.resize(padded_bins(bins.plan.bins));
-  exceptions_.clear();
+  overrides_.clear();
   rule_ = LevelRule(quantile, bins.negatives, bins.total() - bins.negatives);
-  has_heavy_ = settle_light_bins(tables, quantile) && !QACT_MUTANT("heavy_bins_skipped");
+  has_heavy_ = resolve_light_bins(tables, quantile) && !QACT_MUTANT("heavy_bins_skipped");
   if (has_heavy_) heavy_.mark(work(kernels, tables, quantile));
   return has_heavy_;
 }
@@ -24,14 +24,14 @@ bool BinnedChannel<Real>::solve(const TensorKernels<Real>& kernels, const TableK
 // Ranks count -c or c once it lies below, so each side falls into two runs of bins.
 // Returns whether any bin is heavier than half a level.
 template <class Real>
-bool BinnedChannel<Real>::settle_light_bins(const TableKernels& tables, const Quantile& quantile) {
+bool BinnedChannel<Real>::resolve_light_bins(const TableKernels& tables, const Quantile& quantile) {
   const BinPlan<Real>& plan = bins.plan;
   bool heavy = false;
   for (const bool positive : {false, true}) {
     const int32_t begin = positive ? plan.split : 0, end = positive ? plan.bins : plan.split;
-    const double anchor = positive ? quantile.bound : -quantile.bound;
-    const double past = plan.z_width > 0 ? std::floor((anchor - plan.z_first) / plan.z_width) + 1
-                                         : (anchor <= plan.z_first ? begin : end);
+    const double bound = positive ? quantile.bound : -quantile.bound;
+    const double past = plan.z_width > 0 ? std::floor((bound - plan.z_first) / plan.z_width) + 1
+                                         : (bound <= plan.z_first ? begin : end);
     const int32_t middle = static_cast<int32_t>(std::clamp<double>(past, begin, end));
     const double gain = (quantile.levels + 1) * rule_.weight(positive);
     BinLevels rule;
@@ -40,9 +40,9 @@ bool BinnedChannel<Real>::settle_light_bins(const TableKernels& tables, const Qu
     rule.gain = static_cast<float>(gain / 2);
     rule.cap = quantile.levels;
     rule.limit = rule_.half_level(positive);
-    const auto run = [&](int32_t from, int32_t to, int anchors) {
+    const auto run = [&](int32_t from, int32_t to, int bounds) {
       if (from == to) return;
-      rule.rank = anchors - (positive ? bins.negatives : 0);
+      rule.rank = bounds - (positive ? bins.negatives : 0);
       heavy |= tables.bin_levels(bins.count.data() + from, bins.before.data() + from, to - from,
                                  rule, level_.data() + from);
     };
@@ -99,10 +99,10 @@ void BinnedChannel<Real>::find_codes(const TableKernels& tables, const CodeCells
   counts.set_bins(tables,
                   {bins.count.data(), bins.before.data(), level_.data(), plan.bins, bins.total()},
                   code_.data(), {start_.data(), moment_.data()}, origin, width);
-  for (const Exception& value : exceptions_) {
+  for (const Override& value : overrides_) {
     const double xhat = origin + value.bin * width;
     counts.add(code_[value.bin], level_[value.bin], -1, -xhat);
-    if (!QACT_MUTANT("codes_of_exceptions")) counts.add(code(value), value.level, 1, xhat);
+    if (!QACT_MUTANT("codes_of_overrides")) counts.add(code(value), value.level, 1, xhat);
   }
 }
 

@@ -21,8 +21,8 @@ class BinnedChannel {
   // Filled by the caller; no bins: the channel is not binned.
   Histogram<Real> bins;
 
-  // Settles the levels of bins that are no heavier than half a level. Returns whether there are
-  // others: then all strips must be collected, in order, and settled in their turn.
+  // Resolves the levels of bins that are no heavier than half a level. Returns whether there are
+  // others: then all strips must be collected, in order, and resolved in their turn.
   bool solve(const TensorKernels<Real>& kernels, const TableKernels& tables,
              const Quantile& quantile);
   bool heavy() const { return has_heavy_; }
@@ -30,27 +30,27 @@ class BinnedChannel {
                const Quantile& quantile, const Real* x, int64_t n) {
     heavy_.collect(work(kernels, tables, quantile), x, n);
   }
-  void settle_heavy_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
-                         const Quantile& quantile) {
-    exceptions_ = heavy_.settle(work(kernels, tables, quantile), level_.data());
+  void resolve_heavy_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
+                          const Quantile& quantile) {
+    overrides_ = heavy_.resolve(work(kernels, tables, quantile), level_.data());
   }
 
-  // By bin; the exceptions ascend in position.
+  // By bin; the overrides ascend in position.
   const uint16_t* levels() const { return level_.data(); }
   void set_level(int32_t bin, int32_t level) {
-    settle_level(bin, level, bins.plan.bins, level_.data());
+    resolve_level(bin, level, bins.plan.bins, level_.data());
   }
-  const std::vector<Exception>& exceptions() const { return exceptions_; }
+  const std::vector<Override>& overrides() const { return overrides_; }
 
   // The density of the weighted context at the middle of every bin.
   void density_by_bin(const TableKernels& tables, const Quantile& quantile);
   const std::vector<float>& bin_density() const { return bin_density_; }
 
-  // The codes of bins and exceptions, and their counts; z = weight * xhat + bias.
+  // The codes of bins and overrides, and their counts; z = weight * xhat + bias.
   void find_codes(const TableKernels& tables, const CodeCells& cells, double weight, double bias,
                   CodeCounts& counts);
   const uint8_t* codes() const { return code_.data(); }
-  int32_t code(const Exception& value) const {
+  int32_t code(const Override& value) const {
     return code_[value.bin] - level_[value.bin] + value.level;
   }
   // The rest of a table with the density.
@@ -68,7 +68,7 @@ class BinnedChannel {
                                       const TableKernels& tables, const Quantile& quantile) const {
     return {kernels, tables, bins, rule_, quantile.bound};
   }
-  bool settle_light_bins(const TableKernels& tables, const Quantile& quantile);
+  bool resolve_light_bins(const TableKernels& tables, const Quantile& quantile);
   void estimate_density(const TableKernels& tables, const Quantile& quantile);
 
   LevelRule rule_{Quantile{}, 0, 0};
@@ -78,7 +78,7 @@ class BinnedChannel {
   AlignedVector<uint32_t> moment_;
   HeavyBins<Real> heavy_;
   bool has_heavy_ = false;
-  std::vector<Exception> exceptions_;
+  std::vector<Override> overrides_;
   CumulativeCounts cumulative_;
   DensityGrid density_;
   AlignedVector<float> cells_;

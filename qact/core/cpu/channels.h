@@ -183,12 +183,12 @@ void summarise(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<
   }
 }
 
-// visit(i, exception) for those among a strip's values, i counted from its start.
+// visit(i, override) for those among a strip's values, i counted from its start.
 template <class Visit>
-void for_each_exception(const std::vector<Exception>& all, int64_t start, int64_t size,
-                        const Visit& visit) {
+void for_each_override(const std::vector<Override>& all, int64_t start, int64_t size,
+                       const Visit& visit) {
   auto at = std::lower_bound(all.begin(), all.end(), start,
-                             [](const Exception& e, int64_t from) { return e.position < from; });
+                             [](const Override& o, int64_t from) { return o.position < from; });
   for (; at != all.end() && at->position < start + size; ++at) visit(at->position - start, *at);
 }
 
@@ -211,7 +211,7 @@ void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
     for_each_tile(plan, tiles, channels, [&](int64_t tile, int64_t size, int64_t g) {
       Histogram<Real>& histogram = histogram_of(g - channels.begin);
       if (histogram.plan.bins == 0) return;
-      Ahead next = strips.ahead(group + 1, tile, g, /*tensors=*/3);
+      Prefetch next = strips.prefetch(group + 1, tile, g, /*tensors=*/3);
       histogram.add(kernels, strips.load(group, tile, g), size, next);
     });
   };
@@ -251,7 +251,7 @@ void solve_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
     bins[g - channels.begin].collect(kernels, tables, quantile, x.load(group, tile, g), size);
   });
   for (int64_t g = channels.begin; g < channels.end; ++g) {
-    if (heavy(g)) bins[g - channels.begin].settle_heavy_bins(kernels, tables, quantile);
+    if (heavy(g)) bins[g - channels.begin].resolve_heavy_bins(kernels, tables, quantile);
   }
 }
 

@@ -21,14 +21,14 @@ struct CodeShuffles {
 
   // For as many whole vectors as there are among n values. Returns how many values that makes.
   [[gnu::target("avx512vbmi")]] int64_t find(const uint16_t* bin, int64_t n, uint8_t* code,
-                                             Ahead& shared_written) const {
+                                             Prefetch& shared_written) const {
     alignas(64) uint8_t places[kAtOnce];
     for (int l = 0; l < kAtOnce; ++l) places[l] = (uint8_t)(2 * l);
     const __m512i even = _mm512_load_si512(places);
-    Ahead written = shared_written;
+    Prefetch written = shared_written;
     int64_t i = 0;
     for (; i + kAtOnce <= n; i += kAtOnce) {
-      for (int line = 0; line < kAtOnce / 16; ++line) ask<true>(written);
+      for (int line = 0; line < kAtOnce / 16; ++line) prefetch_line<true>(written);
       const __m512i first = _mm512_loadu_si512(bin + i), second = _mm512_loadu_si512(bin + i + 32);
       const __m512i low = _mm512_permutex2var_epi8(first, even, second);
       const __m512i high =

@@ -13,13 +13,13 @@ template <class Real>
 int HeavyBins<Real>::Work::level(int32_t bin, Real t, int64_t rank_in_bin) const {
   const bool positive = bin >= bins.plan.split;
   const int64_t below = bins.before[bin] - (positive ? bins.negatives : 0);
-  const bool past_anchor = bins.plan.z_of_t(t) >= (positive ? bound : -bound);
-  return rule.level(positive, below + rank_in_bin + past_anchor);
+  const bool past_bound = bins.plan.z_of_t(t) >= (positive ? bound : -bound);
+  return rule.level(positive, below + rank_in_bin + past_bound);
 }
 
 template <class Real>
-const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, uint16_t* levels) {
-  exceptions_.clear();
+const std::vector<Override>& HeavyBins<Real>::resolve(const Work& work, uint16_t* levels) {
+  overrides_.clear();
   ties_.clear();
   rank_each(work, levels);
   for (const Flagged& value : flagged_) {
@@ -27,10 +27,10 @@ const std::vector<Exception>& HeavyBins<Real>::settle(const Work& work, uint16_t
     const auto begin = thresholds_.begin() + heavy.thresholds_begin;
     const auto end = thresholds_.begin() + heavy.thresholds_end;
     const auto passed = std::upper_bound(begin, end, value.t) - begin;
-    exceptions_.push_back({value.position, heavy.bin, heavy.base + static_cast<int32_t>(passed)});
+    overrides_.push_back({value.position, heavy.bin, heavy.base + static_cast<int32_t>(passed)});
   }
   for (const HeavyBin& heavy : heavy_) marks_[heavy.bin] = -1;
-  return exceptions_;
+  return overrides_;
 }
 
 template <class Real>
@@ -72,8 +72,8 @@ void HeavyBins<Real>::find_leader(const Work& work, const Real* x, const uint16_
 
 template <class Real>
 void HeavyBins<Real>::collect(const Work& work, const Real* x, int64_t n) {
-  alignas(64) uint16_t room[kLongestStrip];
-  const uint16_t* bin = work.bins.find(work.kernels, x, collected_, n, room);
+  alignas(64) uint16_t scratch[kLongestStrip];
+  const uint16_t* bin = work.bins.find(work.kernels, x, collected_, n, scratch);
   place_.resize(std::max<size_t>(place_.size(), n));
   if (skip_ != skip_) find_leader(work, x, bin, n);
   const int64_t found = work.kernels.marked_places(x, bin, n, marks_.data(), work.bins.plan.bins,
@@ -105,7 +105,7 @@ void HeavyBins<Real>::rank_each(const Work& work, uint16_t* levels) {
   thresholds_.clear();
   for (size_t h = 0; h < heavy_.size(); ++h) {
     const int32_t level = rank(work, heavy_[h], sorted_.data() + begin_[h]);
-    settle_level(heavy_[h].bin, level, work.bins.plan.bins, levels);
+    resolve_level(heavy_[h].bin, level, work.bins.plan.bins, levels);
   }
 }
 

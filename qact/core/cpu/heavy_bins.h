@@ -13,7 +13,7 @@
 namespace qact::core::cpu {
 
 // A value whose bin does not tell its level.
-struct Exception {
+struct Override {
   int64_t position;  // in the order of the strips
   int32_t bin;
   int32_t level;
@@ -28,13 +28,13 @@ struct Tie {
 
 // Levels of other bins are rounded. So the bins behind a heavy one, empty ones above all, may have
 // the level below, and those before it one above. Levels by bin must not descend.
-inline void settle_level(int32_t bin, int32_t level, int32_t bins, uint16_t* levels) {
-  const auto settled = static_cast<uint16_t>(level);
-  levels[bin] = settled;
-  for (int32_t b = bin + 1; b < bins && levels[b] < settled; ++b) {
-    if (!QACT_MUTANT("settle_level_behind")) levels[b] = settled;
+inline void resolve_level(int32_t bin, int32_t level, int32_t bins, uint16_t* levels) {
+  const auto resolved = static_cast<uint16_t>(level);
+  levels[bin] = resolved;
+  for (int32_t b = bin + 1; b < bins && levels[b] < resolved; ++b) {
+    if (!QACT_MUTANT("resolve_level_behind")) levels[b] = resolved;
   }
-  for (int32_t b = bin; b > 0 && levels[b - 1] > settled; --b) levels[b - 1] = settled;
+  for (int32_t b = bin; b > 0 && levels[b - 1] > resolved; --b) levels[b - 1] = resolved;
 }
 
 template <class Real>
@@ -51,13 +51,13 @@ class HeavyBins {
     int level(int32_t bin, Real t, int64_t rank_in_bin) const;
   };
 
-  // For a channel: mark, collect all its strips in order, settle.
+  // For a channel: mark, collect all its strips in order, resolve.
   void mark(const Work& work);
   void collect(const Work& work, const Real* x, int64_t n);
   // Corrects the levels by bin and returns the values whose levels they still do not tell,
   // in order of position.
-  const std::vector<Exception>& settle(const Work& work, uint16_t* levels);
-  // Those found by settle.
+  const std::vector<Override>& resolve(const Work& work, uint16_t* levels);
+  // Those found by resolve.
   const std::vector<Tie>& ties() const { return ties_; }
 
  private:
@@ -89,7 +89,7 @@ class HeavyBins {
   std::vector<int32_t> place_, begin_, end_;
   std::vector<Flagged> flagged_;
   int64_t collected_ = 0;  // values of the strips so far
-  std::vector<Exception> exceptions_;
+  std::vector<Override> overrides_;
   std::vector<Tie> ties_;
   std::vector<uint8_t> scratch_;
 };

@@ -20,7 +20,7 @@ struct Histogram {
 
   // For n values: clear, add all strips, finish. `keeps`: the bins of all strips.
   void clear(int64_t n, bool keeps = false);
-  void add(const TensorKernels<Real>& kernels, const Real* x, int64_t n, Ahead& next) {
+  void add(const TensorKernels<Real>& kernels, const Real* x, int64_t n, Prefetch& next) {
     found_.resize(std::max<size_t>(found_.size(), keeps_ ? total_ : n));
     kernels.count_bins(x, n, plan.map, found_.data() + (keeps_ ? counted_ : 0), count.data(), odd(),
                        next);
@@ -34,12 +34,12 @@ struct Histogram {
   void remove(int32_t bin, int32_t values);
 
   // The bins of a strip's values, the first of which comes after `start` others: as they were
-  // counted or, unless all were kept, in `room`.
+  // counted or, unless all were kept, in `scratch`.
   const uint16_t* find(const TensorKernels<Real>& kernels, const Real* x, int64_t start, int64_t n,
-                       uint16_t* room) const {
+                       uint16_t* scratch) const {
     if (all_found_) return found_.data() + (QACT_MUTANT("histogram_kept_bins") ? 0 : start);
-    kernels.find_bins(x, n, plan.map, room);
-    return room;
+    kernels.find_bins(x, n, plan.map, scratch);
+    return scratch;
   }
 
   int32_t total() const { return total_; }

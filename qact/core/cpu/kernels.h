@@ -29,17 +29,16 @@ inline constexpr int64_t kLongestStrip = 16384;
 // The most bins whose codes are looked up by shuffles: as many can be read of any table.
 inline constexpr int32_t kMostShuffled = 2048;
 
-// Memory that will be needed soon, asked for one cache line at a time while a kernel is
-// busy with what it has: `lines` lines, a jump of `skip` bytes, and so on. Buys 5% of the forward
-// pass at (128,256,8,8) and (128,128,16,16), 1% at (128,512,4,4), one thread.
-struct Ahead {
+// Memory that will be needed soon, prefetched one cache line at a time while a kernel is busy with
+// what it has: `lines` lines, a jump of `skip` bytes, and so on.
+struct Prefetch {
   const char* at;
-  int64_t step = 0;  // 64, or 0 where there is nothing to ask for
+  int64_t step = 0;  // 64, or 0 where there is nothing to prefetch
   int64_t skip = 0;
   int64_t lines = INT64_MAX, left = INT64_MAX;
 
-  static Ahead nothing(const void* any) { return {static_cast<const char*>(any)}; }
-  static Ahead runs(const void* first, int64_t run_bytes, int64_t stride_bytes) {
+  static Prefetch nothing(const void* any) { return {static_cast<const char*>(any)}; }
+  static Prefetch runs(const void* first, int64_t run_bytes, int64_t stride_bytes) {
     const int64_t lines = (run_bytes + 63) / 64;
     return {static_cast<const char*>(first), 64, stride_bytes - 64 * lines, lines, lines};
   }
@@ -151,7 +150,7 @@ struct ShortNorm {
 // What both passes work in, of as many rows as the sort has: x, then keys in the order of z, and
 // where each of them comes from and goes to.
 template <class Real>
-struct ShortRoom {
+struct ShortScratch {
   Real *key, *z, *level;
   int32_t* place;
   // For the backward pass; four rows of waves for every value.
@@ -175,7 +174,7 @@ struct TensorKernels {
   // Finds bins and counts them into two histograms in turn, so that equal neighbours do not wait
   // for each other. The two may be one and the same.
   void (*count_bins)(const Real* x, int64_t n, const BinMap<Real>& map, uint16_t* bin,
-                     uint32_t* even, uint32_t* odd, Ahead& next);
+                     uint32_t* even, uint32_t* odd, Prefetch& next);
   // The places of a strip's values in marked bins, marks[bin] >= 0, but for those that equal
   // `skip`. Returns how many; place has room for n.
   int64_t (*marked_places)(const Real* x, const uint16_t* bin, int64_t n, const int32_t* marks,
@@ -208,15 +207,15 @@ struct TensorKernels {
   void (*grad_table)(const GradLine& line, const CodeTable& table, GradTable<Real>& map);
 
   // The fused layer on one context of n values, n <= kShortContext, in each of kLanes channels,
-  // which lie side by side in room.key. A channel without a finite norm comes out as NaN. Leaves z
-  // in room.z, in ascending order. There may be no y.
+  // which lie side by side in scratch.key. A channel without a finite norm comes out as NaN. Leaves
+  // z in scratch.z, in ascending order. There may be no y.
   void (*short_forward)(int32_t n, const ShortPlaces& places, const ShortRule& rule,
                         const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
-                        ShortRoom<Real>& room, Real* y);
+                        ShortScratch<Real>& scratch, Real* y);
   // grad_affine: [lanes][4].
   void (*short_backward)(const Real* dy, int32_t n, const ShortPlaces& places,
                          const ShortRule& rule, const ShortAffine<Real>& affine,
-                         ShortNorm<Real>& norm, ShortRoom<Real>& room, double* grad_affine,
+                         ShortNorm<Real>& norm, ShortScratch<Real>& scratch, double* grad_affine,
                          Real* dx);
 };
 
@@ -278,7 +277,7 @@ struct GradSums {
   double dy, dy_k, f_dy, f_dy_input;
 };
 
-// Room for n entries of a table whose end the table kernels round up.
+// So many entries has memory for n of a table whose end the table kernels round up.
 inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 
 // The same for tables by bin, which have up to two entries more than bins. They are taken 64 bins
@@ -290,7 +289,7 @@ inline constexpr size_t padded_bins(size_t bins) { return (bins + 2 + 63) / 64 *
 struct TableKernels {
   // A strip's codes by bin, as bytes.
   void (*code_bytes)(const uint16_t* bin, int64_t n, const uint8_t* codes, int32_t bins,
-                     uint8_t* code, Ahead& written);
+                     uint8_t* code, Prefetch& written);
   // The bins at which cells end: the first whose middle is not below the end.
   void (*cell_ends)(const CellEdges& edges, int32_t bins, int32_t* end);
   // From the number of cells that begin at each bin to codes, which must not descend, and how the

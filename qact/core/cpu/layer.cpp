@@ -239,13 +239,13 @@ class Forward {
     const int64_t start = plan_.start(tile), size = plan_.size(tile);
     uint8_t* out = code(group, g, tile);
     if (channel.how == How::binned) {
-      Ahead written = y_.ahead(group, tile, g, /*tensors=*/3);
-      alignas(64) uint16_t room[kLongestStrip];
+      Prefetch written = y_.prefetch(group, tile, g, /*tensors=*/3);
+      alignas(64) uint16_t scratch[kLongestStrip];
       const uint16_t* found =
-          bins_of(g).bins.find(kernels_, x.load(group, tile, g), start, size, room);
+          bins_of(g).bins.find(kernels_, x.load(group, tile, g), start, size, scratch);
       tables_.code_bytes(found, size, bins_of(g).codes(), bins_of(g).bins.plan.bins, out, written);
-      for_each_exception(bins_of(g).exceptions(), start, size, [&](int64_t i, const Exception& e) {
-        out[i] = static_cast<uint8_t>(bins_of(g).code(e));
+      for_each_override(bins_of(g).overrides(), start, size, [&](int64_t i, const Override& o) {
+        out[i] = static_cast<uint8_t>(bins_of(g).code(o));
       });
     } else if (channel.how == How::exact) {
       for (int64_t i = 0; i < size; ++i) out[i] = static_cast<uint8_t>(channel.code[start + i]);

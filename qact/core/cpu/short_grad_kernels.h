@@ -18,27 +18,27 @@ inline Vec<Real> weight_of(const ShortNorm<Real>& norm, int side) {
   return load<Vec<Real>>(weights);
 }
 
-// Of values in ascending order: what those before each give to its density, in room.density, and
-// the waves between it and the one before, in room.waves.
+// Of values in ascending order: what those before each give to its density, in scratch.density, and
+// the waves between it and the one before, in scratch.waves.
 template <class Real>
 inline void density_below(int32_t n, const ShortRule& rule, const ShortNorm<Real>& norm,
-                          const Real* terms, ShortRoom<Real>& room) {
+                          const Real* terms, ShortScratch<Real>& scratch) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const V below = weight_of<Real>(norm, 0), above = weight_of<Real>(norm, 1);
   const Real inverse = (Real)(1 / rule.bandwidth);
   Waves<Real> sum{};
-  V last = load<V>(room.z);
+  V last = load<V>(scratch.z);
   for (int32_t i = 0; i < n; ++i) {
-    const V z = load<V>(room.z + i * kN);
+    const V z = load<V>(scratch.z + i * kN);
     const Waves<Real> waves = waves_of<Real>((z - last) * inverse);
     const V weight = select([&](int p) { return z.part[p] >= 0; }, above, below);
     last = z;
     sum.decay(waves);
     sum.add(weight);
-    store(room.density + i * kN, sum.density(terms));
-    store(room.weight + i * kN, weight);
-    Real* to = room.waves + 4 * i * kN;
+    store(scratch.density + i * kN, sum.density(terms));
+    store(scratch.weight + i * kN, weight);
+    Real* to = scratch.waves + 4 * i * kN;
     store(to, waves.real);
     store(to + kN, waves.imaginary);
     store(to + 2 * kN, waves.real3);
@@ -49,14 +49,14 @@ inline void density_below(int32_t n, const ShortRule& rule, const ShortNorm<Real
 // What the bounds give, where they are near any value.
 template <class Real>
 inline void add_bounds(int32_t n, const ShortRule& rule, const ShortNorm<Real>& norm,
-                       const Real* terms, ShortRoom<Real>& room) {
+                       const Real* terms, ShortScratch<Real>& scratch) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   bool near[2] = {};
   const double reach = kFarGap * rule.bandwidth - rule.bound;
   for (int l = 0; l < kN; ++l) {
-    near[0] |= (double)room.z[l] < reach;
-    near[1] |= -(double)room.z[(n - 1) * kN + l] < reach;
+    near[0] |= (double)scratch.z[l] < reach;
+    near[1] |= -(double)scratch.z[(n - 1) * kN + l] < reach;
   }
   const Real inverse = (Real)(1 / rule.bandwidth);
   for (const int side : {0, 1}) {
@@ -64,10 +64,10 @@ inline void add_bounds(int32_t n, const ShortRule& rule, const ShortNorm<Real>& 
     const Real bound = (Real)(side ? rule.bound : -rule.bound);
     const V weight = weight_of<Real>(norm, side);
     for (int32_t i = 0; i < n; ++i) {
-      const V d = load<V>(room.z + i * kN) - bound;
+      const V d = load<V>(scratch.z + i * kN) - bound;
       const V away = maximum(d, V{} - d);
       const V share = weight * waves_of<Real>(away * inverse).density(terms);
-      store(room.density + i * kN, load<V>(room.density + i * kN) + share);
+      store(scratch.density + i * kN, load<V>(scratch.density + i * kN) + share);
     }
   }
 }
@@ -96,27 +96,27 @@ struct ShortSums {
 // Ties resolved, and the density complete: what those after each value give to it.
 template <class Real>
 inline void sum_short(int32_t n, const ShortRule& rule, const ShortLine<Real>& line,
-                      const Real* terms, ShortNorm<Real>& norm, ShortRoom<Real>& room,
+                      const Real* terms, ShortNorm<Real>& norm, ShortScratch<Real>& scratch,
                       ShortSums<Real>& sums) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const V centre = load<V>(line.centre), inverse = load<V>(line.inverse);
-  TiedLevels<Real> levels(room);
+  TiedLevels<Real> levels(scratch);
   Waves<Real> above{};
   V level_sum{}, square{};
   for (int32_t i = n - 1; i >= 0; --i) {
     const int32_t at = i * kN;
     const V k = levels(i);
-    const V f = load<V>(room.density + at) + above.density(terms);
-    const V xhat = (load<V>(room.key + at) - centre) * inverse;
+    const V f = load<V>(scratch.density + at) + above.density(terms);
+    const V xhat = (load<V>(scratch.key + at) - centre) * inverse;
     level_sum += k;
     square += k * k;
-    sums.add(load<V>(room.dy + at), k, f, f * xhat);
+    sums.add(load<V>(scratch.dy + at), k, f, f * xhat);
     if (i % ShortSums<Real>::kRows == 0) sums.flush();
-    store(room.level + at, k);
-    store(room.density + at, f);
-    above.add(load<V>(room.weight + at));
-    const Real* from = room.waves + 4 * at;
+    store(scratch.level + at, k);
+    store(scratch.density + at, f);
+    above.add(load<V>(scratch.weight + at));
+    const Real* from = scratch.waves + 4 * at;
     above.decay(
         {load<V>(from), load<V>(from + kN), load<V>(from + 2 * kN), load<V>(from + 3 * kN)});
   }
@@ -185,24 +185,25 @@ inline void gather_rows(const Real* from, const int32_t* place, int32_t n, int32
 template <class Real>
 void short_backward(const Real* dy, int32_t n, const ShortPlaces& places,
                     const ShortRule& shared_rule, const ShortAffine<Real>& affine,
-                    ShortNorm<Real>& norm, ShortRoom<Real>& room, double* grad_affine, Real* dx) {
+                    ShortNorm<Real>& norm, ShortScratch<Real>& scratch, double* grad_affine,
+                    Real* dx) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const ShortRule rule = shared_rule;
   ShortLine<Real> line;
   int32_t below[kN];
-  short_keys(n, affine, rule.eps, norm, room, line);
-  short_order(n, places, line, room, below);
-  short_levels(n, rule, below, norm, room);
-  gather_rows(dy, room.place, n, places.lanes, room.dy);
+  short_keys(n, affine, rule.eps, norm, scratch, line);
+  short_order(n, places, line, scratch, below);
+  short_levels(n, rule, below, norm, scratch);
+  gather_rows(dy, scratch.place, n, places.lanes, scratch.dy);
 
   Real terms[4];
   constexpr double kInverseSqrt2Pi = 0.3989422804014327;
   for (int t = 0; t < 4; ++t) terms[t] = (Real)(kTerms[t] * kInverseSqrt2Pi / rule.bandwidth);
-  density_below(n, rule, norm, terms, room);
-  add_bounds(n, rule, norm, terms, room);
+  density_below(n, rule, norm, terms, scratch);
+  add_bounds(n, rule, norm, terms, scratch);
   ShortSums<Real> sums;
-  sum_short(n, rule, line, terms, norm, room, sums);
+  sum_short(n, rule, line, terms, norm, scratch, sums);
 
   ShortGradLine<Real> grad;
   solve_short(sums, n, rule, affine, norm, grad_affine, grad);
@@ -211,11 +212,11 @@ void short_backward(const Real* dy, int32_t n, const ShortPlaces& places,
   const V centre = load<V>(line.centre), inverse = load<V>(line.inverse);
   for (int32_t i = 0; i < n; ++i) {
     const int32_t at = i * kN;
-    const V xhat = (load<V>(room.key + at) - centre) * inverse;
-    const V du = load<V>(room.dy + at) * by_dy + (load<V>(room.level + at) * by_k + plain);
-    store(room.dy + at, load<V>(room.density + at) * du + (xhat * by_xhat + rest));
+    const V xhat = (load<V>(scratch.key + at) - centre) * inverse;
+    const V du = load<V>(scratch.dy + at) * by_dy + (load<V>(scratch.level + at) * by_k + plain);
+    store(scratch.dy + at, load<V>(scratch.density + at) * du + (xhat * by_xhat + rest));
   }
-  scatter_rows(room.dy, room.place, n, places.lanes, dx);
+  scatter_rows(scratch.dy, scratch.place, n, places.lanes, dx);
 }
 
 }  // namespace

@@ -55,17 +55,17 @@ inline void short_moments(const Real* x, int32_t n, ShortNorm<Real>& norm) {
   }
 }
 
-// From the values in room.key to keys in the order of z, and their line. Lanes without a finite
+// From the values in scratch.key to keys in the order of z, and their line. Lanes without a finite
 // norm have 0 for all of them.
 template <class Real>
 inline void short_keys(int32_t n, const ShortAffine<Real>& affine, double eps,
-                       ShortNorm<Real>& norm, ShortRoom<Real>& room, ShortLine<Real>& line) {
+                       ShortNorm<Real>& norm, ShortScratch<Real>& scratch, ShortLine<Real>& line) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
-  short_moments(room.key, n, norm);
-  V low = load<V>(room.key), high = low;
+  short_moments(scratch.key, n, norm);
+  V low = load<V>(scratch.key), high = low;
   for (int32_t i = 1; i < n; ++i) {
-    const auto row = load<V>(room.key + i * kN);
+    const auto row = load<V>(scratch.key + i * kN);
     low = minimum(row, low);
     high = maximum(row, high);
   }
@@ -92,35 +92,35 @@ inline void short_keys(int32_t n, const ShortAffine<Real>& affine, double eps,
   }
   const V by = load<V>(sign);
   for (int32_t i = 0; i < n; ++i) {
-    const V row = load<V>(room.key + i * kN);
+    const V row = load<V>(scratch.key + i * kN);
     const V key = select([&](int p) { return by.part[p] != 0; }, row * by, V{});
-    store(room.key + i * kN, key);
+    store(scratch.key + i * kN, key);
   }
 }
 
 // Sorts the keys, each with its place, and leaves z and how many of a lane's are below 0.
 template <class Real>
 inline void short_order(int32_t n, const ShortPlaces& places, const ShortLine<Real>& line,
-                        ShortRoom<Real>& room, int32_t* below) {
+                        ShortScratch<Real>& scratch, int32_t* below) {
   using V = Vec<Real>;
   using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
   int32_t lanes[kN], rows = 8;
   for (int l = 0; l < kN; ++l) lanes[l] = l * places.lane;
   const I lane = load<I>(lanes);
-  for (int32_t i = 0; i < n; ++i) store(room.place + i * kN, lane + places.value[i]);
+  for (int32_t i = 0; i < n; ++i) store(scratch.place + i * kN, lane + places.value[i]);
   while (rows < n) rows *= 2;
   for (int32_t i = n; i < rows; ++i) {  // these stay last
-    store(room.key + i * kN, all<V>((Real)__builtin_inf()));
-    store(room.place + i * kN, lane);
+    store(scratch.key + i * kN, all<V>((Real)__builtin_inf()));
+    store(scratch.place + i * kN, lane);
   }
-  RowSort<Real>(room.key, room.place, rows).run();
+  RowSort<Real>(scratch.key, scratch.place, rows).run();
   const V centre = load<V>(line.centre), scale = load<V>(line.scale), shift = load<V>(line.shift);
   I negatives{};
   for (int32_t i = 0; i < n; ++i) {
-    const V z = (load<V>(room.key + i * kN) - centre) * scale + shift;
+    const V z = (load<V>(scratch.key + i * kN) - centre) * scale + shift;
     negatives = count_less<Real>(negatives, z, V{});
-    store(room.z + i * kN, z);
+    store(scratch.z + i * kN, z);
   }
   store(below, negatives);
 }
@@ -129,7 +129,7 @@ inline void short_order(int32_t n, const ShortPlaces& places, const ShortLine<Re
 // a row's number is its rank.
 template <class Real>
 inline void short_levels(int32_t n, const ShortRule& rule, const int32_t* below,
-                         ShortNorm<Real>& norm, ShortRoom<Real>& room) {
+                         ShortNorm<Real>& norm, ShortScratch<Real>& scratch) {
   using D = Doubles;
   constexpr int kN = kLanes<Real>;
   constexpr double kSlack = 1e-9;
@@ -145,15 +145,15 @@ inline void short_levels(int32_t n, const ShortRule& rule, const int32_t* below,
     const D firsts[2] = {all<D>(kSlack), all<D>(thresholds * (1.0 - rule.positive_share) + kSlack) -
                                              slopes[1] * negatives};
     for (int32_t i = 0; i < n; ++i) {
-      const D at = load_as<double>(room.z + i * kN + h);
+      const D at = load_as<double>(scratch.z + i * kN + h);
       const auto positive = [&](int p) { return at.part[p] >= 0; };
-      const D anchor = select(positive, bound, D{} - bound);
-      const D rank = select([&](int p) { return at.part[p] >= anchor.part[p]; }, all<D>(i + 2.0),
+      const D reached = select(positive, bound, D{} - bound);
+      const D rank = select([&](int p) { return at.part[p] >= reached.part[p]; }, all<D>(i + 2.0),
                             all<D>(i + 1.0));
       const D level =
           select(positive, slopes[1], slopes[0]) * rank + select(positive, firsts[1], firsts[0]);
       const auto k = minimum(truncate<double>(level), most);
-      store(room.level + i * kN + h, convert<Lanes<Real, kDoubles>>(k));
+      store(scratch.level + i * kN + h, convert<Lanes<Real, kDoubles>>(k));
     }
   }
 }
@@ -163,11 +163,11 @@ inline void short_levels(int32_t n, const ShortRule& rule, const int32_t* below,
 template <class Real>
 class TiedLevels {
  public:
-  explicit TiedLevels(const ShortRoom<Real>& room) : room_(room) {}
+  explicit TiedLevels(const ShortScratch<Real>& scratch) : scratch_(scratch) {}
 
   Vec<Real> operator()(int32_t i) {
-    const auto z = load<Vec<Real>>(room_.z + i * kLanes<Real>);
-    const auto own = load<Vec<Real>>(room_.level + i * kLanes<Real>);
+    const auto z = load<Vec<Real>>(scratch_.z + i * kLanes<Real>);
+    const auto own = load<Vec<Real>>(scratch_.level + i * kLanes<Real>);
     const auto tied = [&](int p) { return z.part[p] == above_.part[p]; };
     level_ = QACT_MUTANT("short_ties") ? own : select(tied, level_, own);
     above_ = z;
@@ -175,7 +175,7 @@ class TiedLevels {
   }
 
  private:
-  const ShortRoom<Real>& room_;
+  const ShortScratch<Real>& scratch_;
   Vec<Real> above_ = all<Vec<Real>>((Real)__builtin_nan("")), level_{};  // equal to none
 };
 
@@ -214,23 +214,23 @@ inline void scatter_rows(const Real* rows, const int32_t* place, int32_t n, int3
 
 template <class Real>
 void short_forward(int32_t n, const ShortPlaces& places, const ShortRule& shared_rule,
-                   const ShortAffine<Real>& affine, ShortNorm<Real>& norm, ShortRoom<Real>& room,
-                   Real* y) {
+                   const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
+                   ShortScratch<Real>& scratch, Real* y) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const ShortRule rule = shared_rule;
   ShortLine<Real> line;
   int32_t below[kN];
-  short_keys(n, affine, rule.eps, norm, room, line);
-  short_order(n, places, line, room, below);
-  short_levels(n, rule, below, norm, room);
-  TiedLevels<Real> levels(room);
+  short_keys(n, affine, rule.eps, norm, scratch, line);
+  short_order(n, places, line, scratch, below);
+  short_levels(n, rule, below, norm, scratch);
+  TiedLevels<Real> levels(scratch);
   V sum{}, square{};
   for (int32_t i = n - 1; i >= 0; --i) {
     const V level = levels(i);
     sum += level;
     square += level * level;
-    store(room.level + i * kN, level);
+    store(scratch.level + i * kN, level);
   }
   outer_short(sum, square, n, rule, norm);
   if (!y) return;
@@ -245,9 +245,9 @@ void short_forward(int32_t n, const ShortPlaces& places, const ShortRule& shared
   }
   const V by = load<V>(scale), plus = load<V>(shift);
   for (int32_t i = 0; i < n; ++i) {
-    store(room.level + i * kN, load<V>(room.level + i * kN) * by + plus);
+    store(scratch.level + i * kN, load<V>(scratch.level + i * kN) * by + plus);
   }
-  scatter_rows(room.level, room.place, n, places.lanes, y);
+  scatter_rows(scratch.level, scratch.place, n, places.lanes, y);
 }
 
 }  // namespace

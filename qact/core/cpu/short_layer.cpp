@@ -33,10 +33,11 @@ void ShortLayer<Real>::start(const Call& call, bool backward) {
   arrays_.resize((backward ? 10 : 3) * size);
   places_of_rows_.resize(size);
   Real* at = arrays_.data();
-  for (Real** part : {&room_.key, &room_.z, &room_.level}) *part = std::exchange(at, at + size);
-  room_.place = places_of_rows_.data();
+  for (Real** part : {&scratch_.key, &scratch_.z, &scratch_.level})
+    *part = std::exchange(at, at + size);
+  scratch_.place = places_of_rows_.data();
   if (!backward) return;
-  for (Real** part : {&room_.dy, &room_.weight, &room_.density, &room_.waves}) {
+  for (Real** part : {&scratch_.dy, &scratch_.weight, &scratch_.density, &scratch_.waves}) {
     *part = std::exchange(at, at + size);
   }
 }
@@ -80,8 +81,8 @@ void ShortLayer<Real>::move_rows(const View& view, const Shape& shape, int64_t f
 template <class Real>
 void ShortLayer<Real>::load(const View& x, const Shape& shape, int64_t first) {
   places_.lanes = static_cast<int32_t>(std::min(kN, shape.channels - first));
-  if (places_.lanes < kN) std::fill_n(room_.key, shape.context_size() * kN, Real{0});
-  move_rows(x, shape, first, room_.key, [&](const void* from, Real* to, const RunBlock& runs) {
+  if (places_.lanes < kN) std::fill_n(scratch_.key, shape.context_size() * kN, Real{0});
+  move_rows(x, shape, first, scratch_.key, [&](const void* from, Real* to, const RunBlock& runs) {
     kernels_.pack(from, x.dtype, runs, to);
   });
 }
@@ -128,7 +129,7 @@ void ShortLayer<Real>::forward(const LayerForward& call) {
   for (int64_t first = 0; first < call.shape.channels; first += kN) {
     load(call.x, call.shape, first);
     kernels_.short_forward(static_cast<int32_t>(n), places_, rule_, affines_[first / kN], norm_,
-                           room_, call.y ? buffer_.data() : nullptr);
+                           scratch_, call.y ? buffer_.data() : nullptr);
     if (call.y) empty_buffer(call.shape, first, call.y);
     for (int64_t l = 0; l < std::min(kN, call.shape.channels - first); ++l) {
       const LayerStats stats{
@@ -137,9 +138,9 @@ void ShortLayer<Real>::forward(const LayerForward& call) {
       if (!call.context) continue;
       context_.clear();
       for (int64_t i = QACT_MUTANT("short_context_first"); i < n && norm_.none[l] == 0; ++i) {
-        context_.push_back(room_.z[i * kN + l]);
+        context_.push_back(scratch_.z[i * kN + l]);
       }
-      count_context(context_, scratch_, call.context + (first + l) * kContextBins);
+      count_context(context_, sort_scratch_, call.context + (first + l) * kContextBins);
     }
   }
 }
@@ -154,7 +155,7 @@ void ShortLayer<Real>::backward(const LayerBackward& call) {
     fill_buffer(call.grad_y, call.shape, first);
     double affines[4 * kN];
     kernels_.short_backward(buffer_.data(), static_cast<int32_t>(n), places_, rule_,
-                            affines_[first / kN], norm_, room_, affines, buffer_.data());
+                            affines_[first / kN], norm_, scratch_, affines, buffer_.data());
     empty_buffer(call.shape, first, call.grad_x);
     const int64_t channels = std::min(kN, call.shape.channels - first);
     std::copy_n(affines, 4 * channels, call.grad_affine + 4 * first);

@@ -50,14 +50,14 @@ class ShortLayer {
   std::vector<ShortAffine<Real>> affines_;  // of each vector of channels
   ShortRule rule_;
   ShortNorm<Real> norm_;
-  ShortRoom<Real> room_;
+  ShortScratch<Real> scratch_;
   ShortPlaces places_;
   bool rows_at_once_ = false;
   AlignedVector<Real> arrays_, buffer_;
   AlignedVector<int32_t> places_of_rows_;
   std::vector<int32_t> offsets_;
   std::vector<Real> context_;
-  std::vector<uint8_t> scratch_;
+  std::vector<uint8_t> sort_scratch_;
 };
 
 }  // namespace qact::core::cpu

@@ -15,12 +15,12 @@ namespace {
 constexpr int kBlock = 32;
 
 template <bool kWrite>
-inline void ask(Ahead& ahead) {
-  __builtin_prefetch(ahead.at, kWrite, 2);
-  ahead.at += ahead.step;
-  if (--ahead.left == 0) {
-    ahead.at += ahead.skip;
-    ahead.left = ahead.lines;
+inline void prefetch_line(Prefetch& next) {
+  __builtin_prefetch(next.at, kWrite, 2);
+  next.at += next.step;
+  if (--next.left == 0) {
+    next.at += next.skip;
+    next.left = next.lines;
   }
 }
 
@@ -36,7 +36,7 @@ inline void widen(double* lanes, const Vec<Real>& v) {
 constexpr int64_t kImagesAhead = 6;
 
 template <bool kWrite, class Real, class Size>
-inline void ask_ahead(const Real* run, Size size) {
+inline void prefetch_run(const Real* run, Size size) {
   for (int64_t i = 0; i < size; i += kLanes<Real>) __builtin_prefetch(run + i, kWrite, 3);
 }
 
@@ -52,7 +52,7 @@ inline void for_each_run(Value* tensor, const RunBlock& shared_runs, const Visit
       Value* run = tensor + i * runs.image_stride;
       int64_t strip = i * size;
       for (int64_t c = 0; c < runs.channels; ++c) {
-        ask_ahead<kWrite>(run + ahead, size);
+        prefetch_run<kWrite>(run + ahead, size);
         visit(size, run, strip, c);
         run += runs.channel_stride;
         strip += runs.pitch;
@@ -77,7 +77,7 @@ inline void for_each_channel_run(Value* tensor, const RunBlock& shared_runs, con
     int64_t strip = c * runs.pitch;
     for (int64_t i = 0; i < runs.images; ++i) {
       const int64_t ahead = i + kImagesAhead < runs.images ? kImagesAhead * runs.image_stride : 0;
-      ask_ahead<true>(run + ahead, runs.size);
+      prefetch_run<true>(run + ahead, runs.size);
       visit(run, strip, runs.size);
       run += runs.image_stride;
       strip += runs.size;
@@ -97,8 +97,8 @@ inline void for_each_two_runs(Value* tensor, const RunBlock& shared_runs, const 
     int64_t strip = i * runs.size;
     for (int64_t c = 0; c < runs.channels; ++c) {
       if (ahead > 0) {
-        ask_ahead<true>(run + ahead, runs.size);
-        ask_ahead<true>(run + ahead + runs.image_stride, runs.size);
+        prefetch_run<true>(run + ahead, runs.size);
+        prefetch_run<true>(run + ahead + runs.image_stride, runs.size);
       }
       visit(both, run, strip, c);
       run += runs.channel_stride;

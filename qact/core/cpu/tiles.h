@@ -75,17 +75,17 @@ class Strips {
   }
   DType written() const { return in_place() ? view_.dtype : kDType; }
 
-  // A tile of the g-th channel, to be asked for while others are worked on; `tensors` of
-  // this size are in use then, and all must fit the cache.
-  Ahead ahead(int64_t group, int64_t tile, int64_t g, int64_t tensors) const {
-    if (!worth_asking(group, tensors)) return Ahead::nothing(view_.data);
-    return Ahead::runs(static_cast<Real*>(at(group, tile)) + g * view_.channel_stride,
-                       std::min(plan_.shape.spatial, plan_.length) * sizeof(Real),
-                       view_.batch_stride * sizeof(Real));
+  // A tile of the g-th channel, to be prefetched while others are worked on; `tensors` of this size
+  // are in use then, and all must fit the cache.
+  Prefetch prefetch(int64_t group, int64_t tile, int64_t g, int64_t tensors) const {
+    if (!worth_prefetching(group, tensors)) return Prefetch::nothing(view_.data);
+    return Prefetch::runs(static_cast<Real*>(at(group, tile)) + g * view_.channel_stride,
+                          std::min(plan_.shape.spatial, plan_.length) * sizeof(Real),
+                          view_.batch_stride * sizeof(Real));
   }
 
  private:
-  bool worth_asking(int64_t group, int64_t tensors) const {
+  bool worth_prefetching(int64_t group, int64_t tensors) const {
     constexpr int64_t kCache = 3 << 19;
     const int64_t bytes = plan_.group * plan_.shape.context_size() * sizeof(Real);
     return view_ && group < plan_.groups && view_.spatial_stride == 1 && same_type_ &&

@@ -75,7 +75,7 @@ class WorldWriter {
     }
     alignas(64) uint16_t bin[kLongestStrip];
     kernels_.find_bins(x, n, channel.plan.map, bin);
-    Ahead nothing = Ahead::nothing(x);
+    Prefetch nothing = Prefetch::nothing(x);
     tables_.code_bytes(bin, n, solved.binned.codes(), channel.plan.bins, out, nothing);
     if (QACT_MUTANT("world_heavy_codes")) return;
     channel.search.correct(kernels_, bin, x, n, solved.binned.codes(), out);
