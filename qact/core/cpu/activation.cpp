@@ -31,7 +31,7 @@ class Forward {
   void run(int64_t group) {
     const int64_t channels = plan_.channels_of(group);
     plan_bins(group);
-    count_bins(kernels_, tables_, plan_, x_, group, {0, channels}, bins_);
+    count_bins(kernels_, plan_, x_, group, {0, channels}, bins_);
     solve_bins(kernels_, tables_, quantile_, plan_, x_, group, {0, channels}, bins_);
     exact_.resize(channels);
     for (int64_t g = 0; g < channels; ++g) {
@@ -98,7 +98,8 @@ class Forward {
 
   void write_binned(const BinnedChannel<Real>& channel, const Real* x, int64_t start, int64_t n,
                     Real* y, Real* f) {
-    kernels_.plain_bins(x, n, channel.bins.plan.map, channel.levels(), level_.data(), bin_.data());
+    kernels_.find_bins(x, n, channel.bins.plan.map, bin_.data());
+    for (int64_t i = 0; i < n; ++i) level_[i] = channel.levels()[bin_[i]];
     for_each_override(channel.overrides(), start, n, [&](int64_t i, const Override& o) {
       level_[i] = o.level - QACT_MUTANT("activation_heavy_values");
     });
@@ -134,7 +135,8 @@ class Forward {
   std::vector<Summary<Real>> summaries_;
   std::vector<BinnedChannel<Real>> bins_;
   std::vector<Exact> exact_;
-  std::vector<int32_t> level_, bin_;
+  std::vector<int32_t> level_;
+  std::vector<uint16_t> bin_;
 };
 
 }  // namespace

@@ -186,19 +186,5 @@ void code_bytes(const uint16_t* bin, int64_t n, const uint8_t* codes, int32_t bi
   shared_written = written;
 }
 
-template <class Real>
-void plain_bins(const Real* x, int64_t n, const BinMap<Real>& map, const uint16_t* levels,
-                int32_t* level, int32_t* bin) {
-  using V = Vec<Real>;
-  constexpr int kN = kLanes<Real>;
-  int64_t i = 0;
-  for (; i + kN <= n; i += kN) store(bin + i, bin_of<Real>(load<V>(x + i), map));
-  if (i < n) {
-    const int some = (int)(n - i);
-    store_some(bin + i, bin_of<Real>(load_some<V>(x + i, some, map.origin), map), some);
-  }
-  for (i = 0; i < n; ++i) level[i] = levels[bin[i]];
-}
-
 }  // namespace
 }  // namespace qact::core::cpu

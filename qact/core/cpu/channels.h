@@ -194,9 +194,9 @@ void for_each_override(const std::vector<Override>& all, int64_t start, int64_t 
 
 // Counts those of some channels that were given a plan with bins; `bins` starts with the first.
 template <class Real>
-void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
-                const TilePlan& plan, Strips<Real>& x, int64_t group, const ChannelRange& channels,
-                std::vector<BinnedChannel<Real>>& bins, const Execution& execution = {}) {
+void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,
+                int64_t group, const ChannelRange& channels, std::vector<BinnedChannel<Real>>& bins,
+                const Execution& execution = {}) {
   const int64_t n = plan.shape.context_size();
   // Where the group's copy stays near, its bins do.
   const bool keeps = plan.packs_once() && plan.group * n * sizeof(Real) <= TilePlan::kCache;
@@ -226,7 +226,7 @@ void count_bins(const TensorKernels<Real>& kernels, const TableKernels& tables,
     }
     count(tiles, strips, [&](int64_t i) -> Histogram<Real>& { return own[i]; });
     const std::lock_guard lock(adding);
-    for (size_t i = 0; i < own.size(); ++i) shared(i).add(tables, own[i]);
+    for (size_t i = 0; i < own.size(); ++i) shared(i).add(own[i]);
   };
   for_each_block(plan, execution, count_block, x);
 }

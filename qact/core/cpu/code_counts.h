@@ -24,8 +24,7 @@ class CodeCounts {
   // with the number of cells that begin at each bin, and becomes the bins' codes.
   void set_bins(const TableKernels& tables, const BinCounts& bins, uint8_t* code,
                 const RunScratch& scratch, double origin, double width) {
-    tables.bin_codes(bins, code, scratch, runs_);
-    tables.code_xhat(runs_, origin, width, xhat_);
+    tables.bin_codes(bins, code, scratch, runs_, origin, width, xhat_);
   }
 
   LevelSums level_sums(const TableKernels& tables) const {

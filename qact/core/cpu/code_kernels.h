@@ -79,7 +79,8 @@ void cell_ends(const CellEdges& shared_edges, int32_t bins, int32_t* end) {
 }
 
 // Without a branch: which runs are empty has no pattern.
-void bin_codes(const BinCounts& of, uint8_t* code, const RunScratch& scratch, CodeRuns& to) {
+void bin_codes(const BinCounts& of, uint8_t* code, const RunScratch& scratch, CodeRuns& to,
+               double origin, double width, double* xhat) {
   constexpr int32_t kLongest = 1 << 18;  // times 16,384 bins: 2^32
   const int32_t runs = find_runs(of, code, scratch);
   const int32_t *start = scratch.start, *before = of.before;
@@ -100,12 +101,9 @@ void bin_codes(const BinCounts& of, uint8_t* code, const RunScratch& scratch, Co
     sum = sum_upto;
   }
   if (of.values > kLongest) add_long_moments(of, code, start, runs, to);
-}
-
-void code_xhat(const CodeRuns& runs, double origin, double width, double* xhat) {
   for (int c = 0; c < kCodes; c += 8) {
-    const auto first = load_as<double>(runs.first + c) * width + origin;
-    store(xhat + c, load_as<double>(runs.n + c) * first + load_as<double>(runs.moment + c) * width);
+    const auto first = load_as<double>(to.first + c) * width + origin;
+    store(xhat + c, load_as<double>(to.n + c) * first + load_as<double>(to.moment + c) * width);
   }
 }
 

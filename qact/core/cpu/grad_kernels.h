@@ -44,17 +44,17 @@ void grad_output(const Real* dy, const uint8_t* code, int64_t code_pitch, const 
   });
 }
 
-void add_code_sums(const CodeSums& sums, double* total) {
-  for (int c = 0; c < kCodes; ++c) {
-    total[c] += (sums.of[0][c] + sums.of[1][c]) + (sums.of[2][c] + sums.of[3][c]);
-  }
-}
-
-void grad_means(const double* total, const CodeTable& table, GradSums& out) {
+void grad_means(const CodeSums* blocks, int64_t count, int64_t step, const CodeTable& table,
+                GradSums& out) {
   using D = Vec<double>;
   D dy_sum{}, dy_k{}, f_dy{}, f_dy_input{};
   for (int c = 0; c < kCodes; c += 8) {
-    const D dy = load<D>(total + c), f = dy * load_as<double>(table.density + c);
+    D dy{};
+    for (int64_t b = 0; b < count - (count > 1 && QACT_MUTANT("grad_sums_block")); ++b) {
+      const auto& of = blocks[b * step].of;
+      dy += (load<D>(of[0] + c) + load<D>(of[1] + c)) + (load<D>(of[2] + c) + load<D>(of[3] + c));
+    }
+    const D f = dy * load_as<double>(table.density + c);
     dy_sum += dy;
     dy_k += dy * load_as<double>(table.level + c);
     f_dy += f;

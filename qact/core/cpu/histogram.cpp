@@ -5,6 +5,13 @@
 #include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
+namespace {
+
+void add_counts(const AlignedVector<uint32_t>& more, int32_t bins, AlignedVector<uint32_t>& to) {
+  for (int32_t b = 0; b < bins; ++b) to[b] += more[b];
+}
+
+}  // namespace
 
 template <class Real>
 void Histogram<Real>::clear(int64_t n, bool keeps) {
@@ -17,15 +24,16 @@ void Histogram<Real>::clear(int64_t n, bool keeps) {
 }
 
 template <class Real>
-void Histogram<Real>::add(const TableKernels& tables, const Histogram& other) {
-  tables.add_counts(count.data(), other.count.data(), plan.bins);
-  if (!odd_.empty() && !QACT_MUTANT("histogram_of_other_thread"))
-    tables.add_counts(odd_.data(), other.odd_.data(), plan.bins);
+void Histogram<Real>::add(const Histogram& other) {
+  add_counts(other.count, plan.bins, count);
+  if (!odd_.empty() && !QACT_MUTANT("histogram_of_other_thread")) {
+    add_counts(other.odd_, plan.bins, odd_);
+  }
 }
 
 template <class Real>
 void Histogram<Real>::finish(const TableKernels& tables) {
-  if (!odd_.empty()) tables.add_counts(count.data(), odd_.data(), plan.bins);
+  if (!odd_.empty()) add_counts(odd_, plan.bins, count);
   before.resize(count.size());
   tables.prefix_sums(count.data(), plan.bins, before.data());
   before[plan.bins + 1] = total_;

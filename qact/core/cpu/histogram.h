@@ -28,7 +28,7 @@ struct Histogram {
     all_found_ = keeps_ ? counted_ == total_ : n == total_;
   }
   // The strips that another histogram of the same plan was given.
-  void add(const TableKernels& tables, const Histogram& other);
+  void add(const Histogram& other);
   void finish(const TableKernels& tables);
   // Of one bin.
   void remove(int32_t bin, int32_t values);

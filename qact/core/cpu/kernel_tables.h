@@ -15,21 +15,20 @@ namespace qact::core::cpu::QACT_SIMD_NAMESPACE {
 
 template <class Real>
 constexpr TensorKernels<Real> kTensorTable = {
-    pack<Real>,       unpack<Real>,        moments<Real>,        affine<Real>,
-    whole_sums<Real>, find_bins<Real>,     count_bins<Real>,     marked_places<Real>,
-    plain_bins<Real>, output_table<Real>,  layer_output<Real>,   search<Real>,
-    apply<Real>,      apply_grad<Real>,    grad_sums<Real>,      grad_output<Real>,
-    grad_table<Real>, short_forward<Real>, short_backward<Real>,
+    pack<Real>,          unpack<Real>,         moments<Real>,     affine<Real>,
+    whole_sums<Real>,    find_bins<Real>,      count_bins<Real>,  marked_places<Real>,
+    output_table<Real>,  layer_output<Real>,   search<Real>,      apply<Real>,
+    apply_grad<Real>,    grad_sums<Real>,      grad_output<Real>, grad_table<Real>,
+    short_forward<Real>, short_backward<Real>,
 };
 extern const TensorKernels<float> float_kernels;
 extern const TensorKernels<double> double_kernels;
 extern const TableKernels table_kernels;
 const TensorKernels<float> float_kernels = kTensorTable<float>;
 const TensorKernels<double> double_kernels = kTensorTable<double>;
-const TableKernels table_kernels = {code_bytes,    cell_ends,      bin_codes,     code_xhat,
-                                    code_inputs,   code_densities, level_sums,    density_sums,
-                                    add_code_sums, grad_means,     add_counts,    prefix_sums,
-                                    bin_levels,    heavier,        cumulative_at, cell_weights,
-                                    convolve,      context_counts, blend_short};
+const TableKernels table_kernels = {code_bytes,     cell_ends,  bin_codes,      code_inputs,
+                                    code_densities, level_sums, density_sums,   grad_means,
+                                    prefix_sums,    bin_levels, heavier,        cumulative_at,
+                                    cell_weights,   convolve,   context_counts, blend_short};
 
 }  // namespace qact::core::cpu::QACT_SIMD_NAMESPACE

@@ -180,9 +180,6 @@ struct TensorKernels {
   int64_t (*marked_places)(const Real* x, const uint16_t* bin, int64_t n, const int32_t* marks,
                            int32_t bins, Real skip, int32_t* place);
 
-  // level = levels[bin(x)]
-  void (*plain_bins)(const Real* x, int64_t n, const BinMap<Real>& map, const uint16_t* levels,
-                     int32_t* level, int32_t* bin);
   // All else of a table with its scale and shift.
   void (*output_table)(const uint8_t* level, DType dtype, OutputTable<Real>& out);
   // y from codes, channel by channel in strips, to runs of side-by-side values of a tensor.
@@ -293,20 +290,19 @@ struct TableKernels {
   // The bins at which cells end: the first whose middle is not below the end.
   void (*cell_ends)(const CellEdges& edges, int32_t bins, int32_t* end);
   // From the number of cells that begin at each bin to codes, which must not descend, and how the
-  // bins' values fall on them.
-  void (*bin_codes)(const BinCounts& of, uint8_t* code, const RunScratch& scratch, CodeRuns& runs);
-  // The sums of xhat by code, of bins whose middles lie at origin + bin * width.
-  void (*code_xhat)(const CodeRuns& runs, double origin, double width, double* xhat);
+  // bins' values fall on them; and the sums of xhat by code, of bins whose middles lie at origin +
+  // bin * width.
+  void (*bin_codes)(const BinCounts& of, uint8_t* code, const RunScratch& scratch, CodeRuns& runs,
+                    double origin, double width, double* xhat);
   // The means of xhat by code in units; and the density there.
   void (*code_inputs)(const int32_t* n, const double* sum, double unit, int16_t* input);
   void (*code_densities)(const int16_t* input, const DensityNodes& nodes, float* density);
   // Over n values of each code.
   LevelSums (*level_sums)(const int32_t* n, const uint8_t* level);
   void (*density_sums)(const int32_t* n, const CodeTable& table, DensitySums& sums);
-  // Adds all of `sums` to `total`, [kCodes]; and what the gradient needs of that.
-  void (*add_code_sums)(const CodeSums& sums, double* total);
-  void (*grad_means)(const double* total, const CodeTable& table, GradSums& sums);
-  void (*add_counts)(uint32_t* count, const uint32_t* more, int32_t bins);
+  // What the gradient needs of the sums of so many blocks, `step` apart.
+  void (*grad_means)(const CodeSums* blocks, int64_t count, int64_t step, const CodeTable& table,
+                     GradSums& sums);
   // The exclusive prefix sums, before[0] to before[bins].
   void (*prefix_sums)(const uint32_t* count, int32_t bins, int32_t* before);
   // The level at the middle of each bin's mass. Returns whether any count exceeds the limit. Reads

@@ -72,7 +72,7 @@ class Forward {
   void solve(int64_t group, const ChannelRange& range) {
     first_ = range.begin;
     for (int64_t g = range.begin; g < range.end; ++g) plan_channel(group, g);
-    count_bins(kernels_, tables_, plan_, x_, group, range, bins_, execution_);
+    count_bins(kernels_, plan_, x_, group, range, bins_, execution_);
     solve_bins(kernels_, tables_, quantile_, plan_, x_, group, range, bins_);
     for (int64_t g = range.begin; g < range.end; ++g) {
       Channel& channel = channel_of(g);

@@ -82,12 +82,8 @@ class Backward {
     };
     for_each_block(plan_, execution_, sum, grad_y_);
     for (int64_t g = range.begin; g < range.end; ++g) {
-      double total[kCodes] = {};
-      for (int64_t b = 0; b < plan_.blocks; ++b) {
-        if (b > 0 && QACT_MUTANT("grad_sums_block")) continue;
-        tables_.add_code_sums(sums_[b * at_once_ + g - range.begin], total);
-      }
-      tables_.grad_means(total, table_of(first + g), out[g]);
+      tables_.grad_means(&sums_[g - range.begin], plan_.blocks, at_once_, table_of(first + g),
+                         out[g]);
     }
   }
 

@@ -11,10 +11,6 @@
 namespace qact::core::cpu {
 namespace {
 
-void add_counts(uint32_t* count, const uint32_t* more, int32_t bins) {
-  for (int32_t b = 0; b < bins; ++b) count[b] += more[b];
-}
-
 void prefix_sums(const uint32_t* count, int32_t bins, int32_t* before) {
   using I = IntVec<float>;
   I total{};

@@ -111,7 +111,7 @@ class Forward final : public WorldRounds<Real> {
   void count_group(int64_t group, Strips<Real>& x, std::vector<BinnedChannel<Real>>& own) {
     const int64_t first = plan_->first_channel(group), channels = plan_->channels_of(group);
     for (int64_t g = 0; g < channels; ++g) own[g].bins.plan = channels_[first + g].plan;
-    count_bins(kernels_, tables_, *plan_, x, group, {0, channels}, own);
+    count_bins(kernels_, *plan_, x, group, {0, channels}, own);
     for (int64_t g = 0; g < channels; ++g) {
       const Channel& channel = channels_[first + g];
       if (channel.how != How::binned) continue;
