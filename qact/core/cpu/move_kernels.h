@@ -68,14 +68,26 @@ inline void move_block(Stored* first, int64_t stride, Real* strips, int64_t pitc
   }
 }
 
+// Rows lie far apart, a line or a few of each: no hardware looks ahead. Later ones come to the
+// second cache in time; to the first, they would push out what is being transposed.
+template <Way kWay, class Stored>
+inline void prefetch_rows(Stored* first, int64_t stride, int64_t rows, int64_t channels) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t g = 0; g < channels; g += 64 / sizeof(Stored)) {
+      __builtin_prefetch(first + r * stride + g, kWay == Way::out, 2);
+    }
+  }
+}
+
 // Neighbouring channels of a place make a row (dense layers, channels-last).
 template <Way kWay, class Stored, class Real>
 inline void move_rows(Stored* first, int64_t stride, int64_t count, int64_t channels, Real* strips,
                       int64_t pitch) {
-  constexpr int kN = kLanes<Real>;
+  constexpr int kN = kLanes<Real>, kAhead = 64;
   for (int64_t row = 0; row < count; row += kN) {
     const int rows = count - row < kN ? (int)(count - row) : kN;
     Stored* at = first + row * stride;
+    if (row + kAhead + kN <= count) prefetch_rows<kWay>(at + kAhead * stride, stride, kN, channels);
     for (int64_t g = 0; g < channels; g += kN) {
       const int some = channels - g < kN ? (int)(channels - g) : kN;
       Real* strip = strips + g * pitch + row;
