@@ -192,7 +192,7 @@ void layer_output(const uint8_t* code, const RunBlock& runs, const OutputTable<R
     using Run = OutputRun<Real, Stored>;
     if (runs.size == kLanes<Real>) {
       return for_each_two_runs(y, runs, [&](bool both, Stored* to, int64_t strip, int64_t c) {
-        if (!both) return Run::one_vector(tables[c], code + strip, to);
+        if (!both) return output_one_by_one(tables[c], code + strip, runs.size, to);
         Run::two_vectors(tables[c], code + strip, to, to + runs.image_stride);
       });
     }

@@ -8,62 +8,63 @@
 namespace qact::core::cpu {
 namespace {
 
-// y.
+// y, looked up one by one.
+template <class Real, class Stored>
+inline void output_one_by_one(const OutputTable<Real>& table, const uint8_t* code, int64_t n,
+                              Stored* y) {
+  for (int64_t i = 0; i < n - QACT_MUTANT("output_tail"); ++i) {
+    if constexpr (std::is_same_v<Stored, Real>) {
+      y[i] = table.y[code[i]];
+    } else {
+      y[i].bits = (uint16_t)table.words[code[i]];
+    }
+  }
+}
+
 template <class Real, class Stored>
 struct OutputRun {
   const OutputTable<Real>& table;
 
-  static Stored value(const OutputTable<Real>& table, uint8_t code) {
-    if constexpr (std::is_same_v<Stored, Real>) {
-      return table.y[code];
-    } else {
-      return {(uint16_t)table.words[code]};
-    }
-  }
-
-  // Of one vector of lanes, and of one in each of two images.
-  static void one_vector(const OutputTable<Real>& table, const uint8_t* code, Stored* y) {
-    OutputRun{table}(code, kLanes<Real>, y);
-  }
+  // A vector of lanes each, where two images have them.
   static void two_vectors(const OutputTable<Real>& table, const uint8_t* code, Stored* first,
                           Stored* second) {
-    one_vector(table, code, first);
-    one_vector(table, code + kLanes<Real>, second);
+    output_one_by_one(table, code, kLanes<Real>, first);
+    output_one_by_one(table, code + kLanes<Real>, kLanes<Real>, second);
   }
 
   void operator()(const uint8_t* code, int64_t n, Stored* y) const {
-    for (int64_t i = 0; i < n - QACT_MUTANT("output_tail"); ++i) y[i] = value(table, code[i]);
+    output_one_by_one(table, code, n, y);
   }
 };
 
-// dx.
+// dx, looked up one by one, then narrowed by lanes. Rare where there are vectors for it: inlined,
+// it would cost the loops around these registers.
+template <class Real, class Stored>
+[[gnu::noinline]] void grad_one_by_one(const GradTable<Real>& table, const Real* dy,
+                                       const uint8_t* code, int64_t n, Stored* dx) {
+  constexpr int kN = kLanes<Real>;
+  for (int64_t i = 0; i < n - QACT_MUTANT("grad_output_tail"); i += kN) {
+    const int some = n - i < kN ? (int)(n - i) : kN;
+    Real lanes[kN] = {};
+    for (int l = 0; l < some; ++l) {
+      lanes[l] = dy[i + l] * table.scale[code[i + l]] + table.shift[code[i + l]];
+    }
+    store_stored_some(dx + i, load<Vec<Real>>(lanes), some);
+  }
+}
+
 template <class Real, class Stored>
 struct GradRun {
   const GradTable<Real>& table;
 
-  static void one_vector(const GradTable<Real>& table, const Real* dy, const uint8_t* code,
-                         Stored* dx) {
-    GradRun{table}(dy, code, kLanes<Real>, dx);
-  }
   static void two_vectors(const GradTable<Real>& table, const Real* dy, const uint8_t* code,
                           Stored* first, Stored* second) {
-    one_vector(table, dy, code, first);
-    one_vector(table, dy + kLanes<Real>, code + kLanes<Real>, second);
-  }
-
-  // One by one, then narrowed by lanes.
-  static void some(const GradTable<Real>& table, const Real* dy, const uint8_t* code, int n,
-                   Stored* dx) {
-    Real lanes[kLanes<Real>] = {};
-    for (int l = 0; l < n; ++l) lanes[l] = dy[l] * table.scale[code[l]] + table.shift[code[l]];
-    store_stored_some(dx, load<Vec<Real>>(lanes), n);
+    grad_one_by_one(table, dy, code, kLanes<Real>, first);
+    grad_one_by_one(table, dy + kLanes<Real>, code + kLanes<Real>, kLanes<Real>, second);
   }
 
   void operator()(const Real* dy, const uint8_t* code, int64_t n, Stored* dx) const {
-    constexpr int kN = kLanes<Real>;
-    for (int64_t i = 0; i < n - QACT_MUTANT("grad_output_tail"); i += kN) {
-      some(table, dy + i, code + i, n - i < kN ? (int)(n - i) : kN, dx + i);
-    }
+    grad_one_by_one(table, dy, code, n, dx);
   }
 };
 

@@ -31,7 +31,7 @@ void grad_output(const Real* dy, const uint8_t* code, int64_t code_pitch, const 
     if (runs.size == kLanes<Real>) {
       return for_each_two_runs(dx, runs, [&](bool both, Stored* to, int64_t strip, int64_t c) {
         const uint8_t* codes = code + c * (code_pitch - runs.pitch) + strip;
-        if (!both) return Run::one_vector(tables[c], dy + strip, codes, to);
+        if (!both) return grad_one_by_one(tables[c], dy + strip, codes, runs.size, to);
         Run::two_vectors(tables[c], dy + strip, codes, to, to + runs.image_stride);
       });
     }
