@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "qact/core/cpu/dispatch.h"
-#include "qact/core/cpu/narrow.h"
+#include "tests/core/narrow.h"
 
 namespace qact::core::testing {
 namespace {
@@ -21,7 +21,7 @@ double load(const unsigned char* at) {
   if constexpr (std::is_floating_point_v<Stored>) {
     return value;
   } else {
-    return cpu::widen(value);
+    return widen(value);
   }
 }
 
@@ -32,16 +32,16 @@ double load(DType dtype, const unsigned char* at) {
     case DType::f32:
       return load<float>(at);
     case DType::bf16:
-      return load<cpu::bfloat16_bits>(at);
+      return load<bfloat16_bits>(at);
     default:
-      return load<cpu::half_bits>(at);
+      return load<half_bits>(at);
   }
 }
 
 void store(DType dtype, double value, unsigned char* at) {
   const float single = static_cast<float>(value);
-  const auto bf16 = cpu::narrow<cpu::bfloat16_bits>(single);
-  const auto half = cpu::narrow<cpu::half_bits>(single);
+  const auto bf16 = narrow<bfloat16_bits>(single);
+  const auto half = narrow<half_bits>(single);
   switch (dtype) {
     case DType::f64:
       std::memcpy(at, &value, 8);

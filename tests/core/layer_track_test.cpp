@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "qact/core/context.h"
-#include "qact/core/cpu/narrow.h"
 #include "qact/core/quantile.h"
+#include "tests/core/narrow.h"
 
 namespace qact::core::testing {
 namespace {
@@ -17,7 +17,7 @@ constexpr int64_t kChannels = 5;
 template <class T>
 double value(const T& v) {
   if constexpr (sizeof(T) == 2) {
-    return cpu::widen(v);
+    return widen(v);
   } else {
     return v;
   }
@@ -25,7 +25,7 @@ double value(const T& v) {
 template <class T>
 T number(double v) {
   if constexpr (sizeof(T) == 2) {
-    return cpu::narrow<T>(static_cast<float>(v));
+    return narrow<T>(static_cast<float>(v));
   } else {
     return static_cast<T>(v);
   }
@@ -90,8 +90,8 @@ void expect_tracked(DType dtype, double unit) {
 TEST(LayerTrack, EqualsPlainSumsInEveryType) {
   expect_tracked<float>(DType::f32, 0x1p-23);
   expect_tracked<double>(DType::f64, 1e-15);
-  expect_tracked<cpu::bfloat16_bits>(DType::bf16, 0x1p-8);
-  expect_tracked<cpu::half_bits>(DType::f16, 0x1p-11);
+  expect_tracked<bfloat16_bits>(DType::bf16, 0x1p-8);
+  expect_tracked<half_bits>(DType::f16, 0x1p-11);
 }
 
 }  // namespace

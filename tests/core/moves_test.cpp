@@ -8,10 +8,12 @@
 
 #include "qact/core/cpu/dispatch.h"
 #include "qact/core/cpu/kernels.h"
-#include "qact/core/cpu/narrow.h"
+#include "tests/core/narrow.h"
 
 namespace qact::core::cpu {
 namespace {
+
+using testing::bfloat16_bits, testing::half_bits, testing::narrow, testing::widen;
 
 // Every kind of float: signs, subnormals, ties in the 16-bit types, infinities, NaN.
 float awkward(size_t i) {

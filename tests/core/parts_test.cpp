@@ -8,11 +8,11 @@
 #include <numbers>
 
 #include "qact/core/cpu/density_grid.h"
-#include "qact/core/cpu/narrow.h"
 #include "qact/core/density.h"
 #include "qact/core/levels.h"
 #include "qact/core/sort.h"
 #include "tests/core/cases.h"
+#include "tests/core/narrow.h"
 
 namespace qact::core::testing {
 namespace {
@@ -43,7 +43,6 @@ TEST(Sort, EqualsTheStandardLibrarys) {
 }
 
 TEST(Narrow, RoundsToNearestEvenAndBack) {
-  using cpu::bfloat16_bits, cpu::half_bits, cpu::narrow, cpu::widen;
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const half_bits half{static_cast<uint16_t>(bits)};
     const bfloat16_bits brain{static_cast<uint16_t>(bits)};

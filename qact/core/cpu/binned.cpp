@@ -56,8 +56,8 @@ template <class Real>
 void BinnedChannel<Real>::estimate_density(const TableKernels& tables, const Quantile& quantile) {
   density_.reset(bins.plan.z_first, bins.plan.z_last(), quantile.bandwidth);
   const int32_t cells = DensityGrid::kCells * density_.nodes();
-  cumulative_.along(tables, bins, density_.first_edge(), density_.spacing() / DensityGrid::kCells,
-                    cells + 1);
+  cumulative_.find(tables, bins, nullptr, density_.first_edge(),
+                   density_.spacing() / DensityGrid::kCells, cells + 1);
   cells_.resize(padded(cells));
   const float weight[2] = {static_cast<float>(rule_.weight(false)),
                            static_cast<float>(rule_.weight(true))};
@@ -123,7 +123,7 @@ void BinnedChannel<Real>::write_context(const TableKernels& tables, std::span<co
     return out;
   }();
   for (const Tie& tie : ties) bins.remove(tie.bin, tie.count);
-  cumulative_.at(tables, bins, upper_edges.data(), kContextBins);
+  cumulative_.find(tables, bins, upper_edges.data(), 0, 1, kContextBins);
   tables.context_counts(cumulative_.whole.data(), cumulative_.part.data(), context);
   for (const Tie& tie : ties) context[context_tie_bin(tie.z)] += tie.count * kContextUnit;
 }

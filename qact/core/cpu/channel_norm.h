@@ -12,6 +12,8 @@
 
 namespace qact::core::cpu {
 
+enum class How { binned, exact, not_finite };
+
 struct ChannelNorm {
   Norm z;
   double weight = 1, bias = 0;  // z = weight * xhat + bias
@@ -25,13 +27,19 @@ struct ChannelNorm {
     z = {mean, weight * inverse, bias};
   }
 
-  bool finite() const { return std::isfinite(z.scale) && std::isfinite(z.shift); }
-
-  // Whether the channel is binned: then in those bins, and in none otherwise.
+  // How the channel is ranked: if binned, in those bins, and in none otherwise.
   template <class Real>
-  bool bins(const Summary<Real>& summary, const Quantile& quantile, BinPlan<Real>& plan) const {
-    return !quantile.exact_for(summary.n) && z.scale != 0 &&
-           plan.make(summary, z, quantile.bandwidth);
+  How plan(const Summary<Real>& summary, const Quantile& quantile, BinPlan<Real>& bins) const {
+    bins = {};
+    if (!summary.finite() || !std::isfinite(z.scale) || !std::isfinite(z.shift)) {
+      return How::not_finite;
+    }
+    if (!quantile.exact_for(summary.n) && z.scale != 0 &&
+        bins.make(summary, z, quantile.bandwidth)) {
+      return How::binned;
+    }
+    bins = {};
+    return How::exact;
   }
 
   // In the order of z; of x, where z is the same for all.

@@ -192,6 +192,21 @@ void for_each_override(const std::vector<Override>& all, int64_t start, int64_t 
   for (; at != all.end() && at->position < start + size; ++at) visit(at->position - start, *at);
 }
 
+// y from the code of every value: all channels' lie one after the other.
+template <class Real>
+void write_outputs(const TensorKernels<Real>& kernels, const TilePlan& plan, int64_t group,
+                   const TileRange& tiles, const uint8_t* code,
+                   const std::vector<OutputTable<Real>>& outputs, Strips<Real>& y) {
+  const int64_t n = plan.shape.context_size();
+  for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+    y.store_runs(group, tile, [&](void* to, RunBlock runs) {
+      runs.pitch = n;
+      kernels.layer_output(code + plan.first_channel(group) * n + plan.start(tile), runs,
+                           outputs.data(), y.written(), to);
+    });
+  }
+}
+
 // Counts those of some channels that were given a plan with bins; `bins` starts with the first.
 template <class Real>
 void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips<Real>& x,

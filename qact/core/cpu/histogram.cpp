@@ -49,56 +49,31 @@ void Histogram<Real>::remove(int32_t bin, int32_t values) {
   total_ -= values;
 }
 
-void CumulativeCounts::resize(int32_t n) {
+template <class Real>
+void CumulativeCounts::find(const TableKernels& tables, const Histogram<Real>& bins, const float* z,
+                            double first, double step, int32_t n) {
+  const BinPlan<Real>& plan = bins.plan;
+  // Bins much finer than the steps need not be split.
+  constexpr double kFine = 4;
+  parts = z || kFine * plan.z_width > step;
   whole.resize(padded(n));
   part.resize(padded(n));
-}
-
-template <class Real>
-void CumulativeCounts::along(const TableKernels& tables, const Histogram<Real>& bins, double first,
-                             double step, int32_t n) {
-  resize(n);
-  const BinPlan<Real>& plan = bins.plan;
   if (plan.z_width > 0) {
-    // Bins much finer than the steps need not be split.
-    constexpr double kFine = 4;
-    const bool fine = kFine * plan.z_width <= step;
-    parts = !fine;
-    tables.cumulative_at(bins.before.data(), plan.bins, nullptr,
-                         static_cast<float>((first - plan.z_first) / plan.z_width),
-                         static_cast<float>(step / plan.z_width), n, whole.data(),
-                         fine ? nullptr : part.data());
+    tables.cumulative_at(
+        bins.before.data(), plan.bins, z, static_cast<float>((first - plan.z_first) / plan.z_width),
+        static_cast<float>(step / plan.z_width), n, whole.data(), parts ? part.data() : nullptr);
     return;
   }
-  parts = false;
   for (int32_t i = 0; i < n; ++i) {  // all values are one
-    whole[i] = first + i * step > plan.z_first ? bins.total() : 0;
-  }
-}
-
-template <class Real>
-void CumulativeCounts::at(const TableKernels& tables, const Histogram<Real>& bins, const float* z,
-                          int32_t n) {
-  resize(n);
-  const BinPlan<Real>& plan = bins.plan;
-  if (plan.z_width > 0) {
-    tables.cumulative_at(bins.before.data(), plan.bins, z,
-                         static_cast<float>(-plan.z_first / plan.z_width),
-                         static_cast<float>(1 / plan.z_width), n, whole.data(), part.data());
-    return;
-  }
-  for (int32_t i = 0; i < n; ++i) {
-    whole[i] = z[i] > plan.z_first ? bins.total() : 0;
+    whole[i] = (z ? z[i] : first + i * step) > plan.z_first ? bins.total() : 0;
     part[i] = 0;
   }
 }
 
-#define QACT_INSTANTIATE(Real)                                                                  \
-  template struct Histogram<Real>;                                                              \
-  template void CumulativeCounts::along(const TableKernels&, const Histogram<Real>&, double,    \
-                                        double, int32_t);                                       \
-  template void CumulativeCounts::at(const TableKernels&, const Histogram<Real>&, const float*, \
-                                     int32_t);
+#define QACT_INSTANTIATE(Real)                                                                    \
+  template struct Histogram<Real>;                                                                \
+  template void CumulativeCounts::find(const TableKernels&, const Histogram<Real>&, const float*, \
+                                       double, double, int32_t);
 QACT_INSTANTIATE(float)
 QACT_INSTANTIATE(double)
 #undef QACT_INSTANTIATE

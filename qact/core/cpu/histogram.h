@@ -54,23 +54,18 @@ struct Histogram {
   AlignedVector<uint16_t> found_;
 };
 
-// The number of values below z_i = first + i * step, or below the given z_i: whole + part,
-// each bin's values spread evenly over the bin.
-class CumulativeCounts {
- public:
+// The number of values below the given z_i or, if there are none, below z_i = first + i * step:
+// whole
+// + part, each bin's values spread evenly over the bin.
+struct CumulativeCounts {
   AlignedVector<int32_t> whole;
   AlignedVector<float> part;
-  bool parts = true;  // whether along() found any
+  bool parts = true;  // whether find() found any
 
-  template <class Real>
-  void along(const TableKernels& tables, const Histogram<Real>& bins, double first, double step,
-             int32_t n);
   // z: padded(n) of them
   template <class Real>
-  void at(const TableKernels& tables, const Histogram<Real>& bins, const float* z, int32_t n);
-
- private:
-  void resize(int32_t n);
+  void find(const TableKernels& tables, const Histogram<Real>& bins, const float* z, double first,
+            double step, int32_t n);
 };
 
 }  // namespace qact::core::cpu

@@ -47,18 +47,12 @@ class Forward {
     }
     if (!call_.y) return;
     const auto write = [&](int64_t, const TileRange& tiles, Strips<Real>& y) {
-      for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
-        y.store_runs(group, tile, [&](void* to, RunBlock runs) {
-          runs.pitch = plan_.shape.context_size();
-          kernels_.layer_output(code(group, 0, tile), runs, outputs_.data(), y.written(), to);
-        });
-      }
+      write_outputs(kernels_, plan_, group, tiles, call_.code, outputs_, y);
     };
     for_each_block(plan_, execution_, write, y_);
   }
 
  private:
-  enum class How { binned, exact, not_finite };
   struct Channel {
     How how;
     ChannelNorm norm;
@@ -105,15 +99,7 @@ class Forward {
     const Summary<Real>& summary = summaries_[g];
     Channel& channel = channel_of(g);
     channel.norm = ChannelNorm(call_, c, summary.mean, summary.variance);
-    bins_of(g).bins.plan = {};
-    if (!summary.finite() || !channel.norm.finite()) {
-      channel.how = How::not_finite;
-    } else if (channel.norm.bins(summary, quantile_, bins_of(g).bins.plan)) {
-      channel.how = How::binned;
-    } else {
-      bins_of(g).bins.plan = {};
-      channel.how = How::exact;
-    }
+    channel.how = channel.norm.plan(summary, quantile_, bins_of(g).bins.plan);
   }
 
   void rank_channel(int64_t group, int64_t g, const CodeCells& cells) {

@@ -1,16 +1,23 @@
 // Lanes from and to tensors of any type: widened, narrowed to nearest (ties to even), or as they
-// are; narrow.h does the same to one value. Internal linkage, as in simd.h.
+// are. Internal linkage, as in simd.h.
 #pragma once
 
 #include <type_traits>
 
 #include "qact/core/cpu/kernels.h"
-#include "qact/core/cpu/narrow.h"
 #include "qact/core/cpu/simd.h"
 #include "qact/core/mutant.h"
 
 namespace qact::core::cpu {
 namespace {
+
+// The 16-bit types.
+struct bfloat16_bits {
+  uint16_t bits;
+};
+struct half_bits {
+  uint16_t bits;
+};
 
 using Words = Lanes<uint32_t, 16>;
 

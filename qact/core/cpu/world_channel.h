@@ -11,12 +11,9 @@
 
 namespace qact::core::cpu {
 
-// exact: gathered and ranked by the layer of one process.
-enum class WorldHow { binned, exact, not_finite };
-
 template <class Real>
 struct WorldChannel {
-  WorldHow how = WorldHow::exact;
+  How how = How::exact;  // gathered and ranked by the layer of one process
   Summary<Real> summary;
   ChannelNorm norm;
   BinPlan<Real> plan;

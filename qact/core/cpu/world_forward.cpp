@@ -48,7 +48,7 @@ class Forward final : public WorldRounds<Real> {
   using Base::call_, Base::channels_, Base::execution_, Base::kernels_, Base::rank_, Base::stage_;
   using Base::extremes_, Base::gathered_, Base::histograms_, Base::images_before_, Base::intervals_,
       Base::moments_, Base::tables_;
-  using typename Base::Channel, typename Base::How, typename Base::Stage;
+  using typename Base::Channel, typename Base::Stage;
 
   // visit(c, tile, strip, size) for all of this rank's strips.
   template <class Visit>

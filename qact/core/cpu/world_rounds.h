@@ -72,7 +72,6 @@ class WorldRounds : public WorldForward {
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
   enum class Stage { summary, bins, search, gather, done };
-  using How = WorldHow;
   using Channel = WorldChannel<Real>;
 
   // Whether a round needs a channel's values.
@@ -153,9 +152,7 @@ class WorldRounds : public WorldForward {
     summary.mean = moments.mean;
     summary.variance = moments.variance;
     channel.norm = ChannelNorm(call_, c, summary.mean, summary.variance);
-    if (!summary.finite() || !channel.norm.finite()) return;
-    const bool binned = channel.norm.bins(summary, call_.quantile, channel.plan);
-    channel.how = binned ? How::binned : How::exact;
+    channel.how = channel.norm.plan(summary, call_.quantile, channel.plan);
   }
 
   void take_histograms() {

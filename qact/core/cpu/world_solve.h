@@ -37,13 +37,13 @@ class WorldSolver {
   void solve(int64_t c, DType written, Solved& to) const {
     const WorldChannel<Real>& channel = channels_[c];
     LayerStats stats;
-    if (channel.how == WorldHow::exact) {
+    if (channel.how == How::exact) {
       std::memcpy(&stats, call_.stats + c * kLayerStats, sizeof(stats));
       return set_outputs(kernels_, call_, c, stats, gathered_.levels(c), written, to.output);
     }
     CodeTable table = {};
     int64_t* context = call_.context ? call_.context + c * kContextBins : nullptr;
-    if (channel.how == WorldHow::binned) {
+    if (channel.how == How::binned) {
       stats = solve_binned(channel, to, table, context);
     } else {
       const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -41,7 +41,8 @@ class WorldWriter {
       std::vector<OutputTable<Real>> outputs(plan_->group);
       for (int64_t group = begin; group < end; ++group) {
         write_codes(group, x, y.written(), solved, outputs);
-        if (call_.y) write_outputs(group, outputs, y);
+        if (!call_.y) continue;
+        write_outputs(kernels_, *plan_, group, {0, plan_->tiles}, call_.code, outputs, y);
       }
     });
   }
@@ -61,7 +62,7 @@ class WorldWriter {
       outputs[g] = solved[g].output;
     }
     for_each_tile(*plan_, group, [&](int64_t tile, int64_t size, int64_t g) {
-      if (channels_[first + g].how == WorldHow::exact) return;  // theirs are written
+      if (channels_[first + g].how == How::exact) return;  // theirs are written
       write_strip(channels_[first + g], solved[g], x.load(group, tile, g), size,
                   code(first + g, tile));
     });
@@ -69,7 +70,7 @@ class WorldWriter {
 
   void write_strip(const WorldChannel<Real>& channel, const Solved& solved, const Real* x,
                    int64_t n, uint8_t* out) const {
-    if (channel.how == WorldHow::not_finite) {
+    if (channel.how == How::not_finite) {
       std::fill_n(out, n, uint8_t{0});
       return;
     }
@@ -79,17 +80,6 @@ class WorldWriter {
     tables_.code_bytes(bin, n, solved.binned.codes(), channel.plan.bins, out, nothing);
     if (QACT_MUTANT("world_heavy_codes")) return;
     channel.search.correct(kernels_, bin, x, n, solved.binned.codes(), out);
-  }
-
-  void write_outputs(int64_t group, const std::vector<OutputTable<Real>>& outputs,
-                     Strips<Real>& y) const {
-    for (int64_t tile = 0; tile < plan_->tiles; ++tile) {
-      y.store_runs(group, tile, [&](void* to, RunBlock runs) {
-        runs.pitch = plan_->shape.context_size();
-        kernels_.layer_output(code(plan_->first_channel(group), tile), runs, outputs.data(),
-                              y.written(), to);
-      });
-    }
   }
 
   const LayerForward& call_;

@@ -25,8 +25,8 @@ constexpr Layout kRows = Layout::contiguous, kColumns = Layout::channels_last;
 
 std::string cpp_name(DType dtype) {
   return dtype == DType::f32    ? "float"
-         : dtype == DType::bf16 ? "qact::core::cpu::bfloat16_bits"
-                                : "qact::core::cpu::half_bits";
+         : dtype == DType::bf16 ? "qact::core::testing::bfloat16_bits"
+                                : "qact::core::testing::half_bits";
 }
 
 }  // namespace

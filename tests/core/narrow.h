@@ -1,12 +1,11 @@
-// The 16-bit types as core sees them, and how they turn into float and back.
+// The 16-bit types and how they turn into float and back, one value at a time: what the kernels'
+// lanes are compared with (qact/core/cpu/stored.h).
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "qact/core/mutant.h"
-
-namespace qact::core::cpu {
+namespace qact::core::testing {
 
 struct bfloat16_bits {
   uint16_t bits;
@@ -36,8 +35,7 @@ template <>
 inline bfloat16_bits narrow<bfloat16_bits>(float v) {
   if (v != v) return {0x7fc0};
   const uint32_t bits = std::bit_cast<uint32_t>(v);
-  const uint32_t half = QACT_MUTANT("bfloat16_truncated") ? 0 : 0x7fff;
-  return {static_cast<uint16_t>((bits + half + ((bits >> 16) & 1)) >> 16)};
+  return {static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 template <>
 inline half_bits narrow<half_bits>(float v) {
@@ -54,4 +52,4 @@ inline half_bits narrow<half_bits>(float v) {
   return {static_cast<uint16_t>(sign | ((rounded - 0x38000000) >> 13))};
 }
 
-}  // namespace qact::core::cpu
+}  // namespace qact::core::testing
