@@ -130,11 +130,6 @@ struct ShortRule {
   int levels;
   double bound, positive_share, bandwidth, eps;
 };
-// Value i of lane l lies at value[i] + l * lane, in some lanes.
-struct ShortPlaces {
-  const int32_t* value;
-  int32_t lane, lanes;
-};
 template <class Real>
 struct ShortAffine {
   double weight_in[kLanes<Real>], bias_in[kLanes<Real>], weight_out[kLanes<Real>],
@@ -206,14 +201,12 @@ struct TensorKernels {
   // The fused layer on one context of n values, n <= kShortContext, in each of kLanes channels,
   // which lie side by side in scratch.key. A channel without a finite norm comes out as NaN. Leaves
   // z in scratch.z, in ascending order. There may be no y.
-  void (*short_forward)(int32_t n, const ShortPlaces& places, const ShortRule& rule,
-                        const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
-                        ShortScratch<Real>& scratch, Real* y);
+  void (*short_forward)(int32_t n, const ShortRule& rule, const ShortAffine<Real>& affine,
+                        ShortNorm<Real>& norm, ShortScratch<Real>& scratch, Real* y);
   // grad_affine: [lanes][4].
-  void (*short_backward)(const Real* dy, int32_t n, const ShortPlaces& places,
-                         const ShortRule& rule, const ShortAffine<Real>& affine,
-                         ShortNorm<Real>& norm, ShortScratch<Real>& scratch, double* grad_affine,
-                         Real* dx);
+  void (*short_backward)(const Real* dy, int32_t n, const ShortRule& rule,
+                         const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
+                         ShortScratch<Real>& scratch, double* grad_affine, Real* dx);
 };
 
 // min(cap, trunc(base + gain * (2 * (before[b] + rank) + count[b]))); heavier bins than the limit

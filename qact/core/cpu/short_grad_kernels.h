@@ -168,34 +168,25 @@ inline void solve_short(const ShortSums<Real>& sums, int32_t n, const ShortRule&
   }
 }
 
-// The values of dy in the order of z; 0 in lanes beyond the last channel.
+// The values of dy in the order of z.
 template <class Real>
-inline void gather_rows(const Real* from, const int32_t* place, int32_t n, int32_t lanes,
-                        Real* rows) {
-  constexpr int kN = kLanes<Real>;
-  if (lanes == kN) {
-    for (int32_t j = 0; j < n * kN; ++j) rows[j] = from[place[j]];
-    return;
-  }
-  for (int32_t i = 0; i < n; ++i) {
-    for (int32_t l = 0; l < kN; ++l) rows[i * kN + l] = l < lanes ? from[place[i * kN + l]] : 0;
-  }
+inline void gather_rows(const Real* from, const int32_t* place, int32_t n, Real* rows) {
+  for (int32_t j = 0; j < n * kLanes<Real>; ++j) rows[j] = from[place[j]];
 }
 
 template <class Real>
-void short_backward(const Real* dy, int32_t n, const ShortPlaces& places,
-                    const ShortRule& shared_rule, const ShortAffine<Real>& affine,
-                    ShortNorm<Real>& norm, ShortScratch<Real>& scratch, double* grad_affine,
-                    Real* dx) {
+void short_backward(const Real* dy, int32_t n, const ShortRule& shared_rule,
+                    const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
+                    ShortScratch<Real>& scratch, double* grad_affine, Real* dx) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const ShortRule rule = shared_rule;
   ShortLine<Real> line;
   int32_t below[kN];
   short_keys(n, affine, rule.eps, norm, scratch, line);
-  short_order(n, places, line, scratch, below);
+  short_order(n, line, scratch, below);
   short_levels(n, rule, below, norm, scratch);
-  gather_rows(dy, scratch.place, n, places.lanes, scratch.dy);
+  gather_rows(dy, scratch.place, n, scratch.dy);
 
   Real terms[4];
   constexpr double kInverseSqrt2Pi = 0.3989422804014327;
@@ -216,7 +207,7 @@ void short_backward(const Real* dy, int32_t n, const ShortPlaces& places,
     const V du = load<V>(scratch.dy + at) * by_dy + (load<V>(scratch.level + at) * by_k + plain);
     store(scratch.dy + at, load<V>(scratch.density + at) * du + (xhat * by_xhat + rest));
   }
-  scatter_rows(scratch.dy, scratch.place, n, places.lanes, dx);
+  scatter_rows(scratch.dy, scratch.place, n, dx);
 }
 
 }  // namespace

@@ -100,15 +100,15 @@ inline void short_keys(int32_t n, const ShortAffine<Real>& affine, double eps,
 
 // Sorts the keys, each with its place, and leaves z and how many of a lane's are below 0.
 template <class Real>
-inline void short_order(int32_t n, const ShortPlaces& places, const ShortLine<Real>& line,
-                        ShortScratch<Real>& scratch, int32_t* below) {
+inline void short_order(int32_t n, const ShortLine<Real>& line, ShortScratch<Real>& scratch,
+                        int32_t* below) {
   using V = Vec<Real>;
   using I = IntVec<Real>;
   constexpr int kN = kLanes<Real>;
   int32_t lanes[kN], rows = 8;
-  for (int l = 0; l < kN; ++l) lanes[l] = l * places.lane;
+  for (int l = 0; l < kN; ++l) lanes[l] = l;
   const I lane = load<I>(lanes);
-  for (int32_t i = 0; i < n; ++i) store(scratch.place + i * kN, lane + places.value[i]);
+  for (int32_t i = 0; i < n; ++i) store(scratch.place + i * kN, lane + i * kN);
   while (rows < n) rows *= 2;
   for (int32_t i = n; i < rows; ++i) {  // these stay last
     store(scratch.key + i * kN, all<V>((Real)__builtin_inf()));
@@ -198,31 +198,24 @@ inline void outer_short(const Vec<Real>& sum, const Vec<Real>& square, int32_t n
   }
 }
 
-// Rows to the places of their values, in some lanes.
+// Rows to the places of their values.
 template <class Real>
-inline void scatter_rows(const Real* rows, const int32_t* place, int32_t n, int32_t lanes,
-                         Real* to) {
-  constexpr int kN = kLanes<Real>;
-  if (lanes == kN) {
-    for (int32_t j = 0; j < n * kN; ++j) to[place[j]] = rows[j];
-    return;
-  }
-  for (int32_t i = QACT_MUTANT("short_scatter_first"); i < n; ++i) {
-    for (int32_t l = 0; l < lanes; ++l) to[place[i * kN + l]] = rows[i * kN + l];
+inline void scatter_rows(const Real* rows, const int32_t* place, int32_t n, Real* to) {
+  for (int32_t j = QACT_MUTANT("short_scatter_first"); j < n * kLanes<Real>; ++j) {
+    to[place[j]] = rows[j];
   }
 }
 
 template <class Real>
-void short_forward(int32_t n, const ShortPlaces& places, const ShortRule& shared_rule,
-                   const ShortAffine<Real>& affine, ShortNorm<Real>& norm,
-                   ShortScratch<Real>& scratch, Real* y) {
+void short_forward(int32_t n, const ShortRule& shared_rule, const ShortAffine<Real>& affine,
+                   ShortNorm<Real>& norm, ShortScratch<Real>& scratch, Real* y) {
   using V = Vec<Real>;
   constexpr int kN = kLanes<Real>;
   const ShortRule rule = shared_rule;
   ShortLine<Real> line;
   int32_t below[kN];
   short_keys(n, affine, rule.eps, norm, scratch, line);
-  short_order(n, places, line, scratch, below);
+  short_order(n, line, scratch, below);
   short_levels(n, rule, below, norm, scratch);
   TiedLevels<Real> levels(scratch);
   V sum{}, square{};
@@ -247,7 +240,7 @@ void short_forward(int32_t n, const ShortPlaces& places, const ShortRule& shared
   for (int32_t i = 0; i < n; ++i) {
     store(scratch.level + i * kN, load<V>(scratch.level + i * kN) * by + plus);
   }
-  scatter_rows(scratch.level, scratch.place, n, places.lanes, y);
+  scatter_rows(scratch.level, scratch.place, n, y);
 }
 
 }  // namespace

@@ -36,13 +36,8 @@ class ShortLayer {
   template <class Move>
   void move_rows(const View& view, const Shape& shape, int64_t first, Real* rows,
                  const Move& move) const;
-  void load(const View& x, const Shape& shape, int64_t first);
-  // Values are gathered from a buffer, and scattered into one: of rows if channels are neighbours
-  // in the tensor, of strips otherwise.
-  void place_values(const View& view, const Shape& shape);
-  void fill_buffer(const View& from, const Shape& shape, int64_t first);
-  void empty_buffer(const Shape& shape, int64_t first, const View& to);
-  RunBlock strips_of(const View& view, const Shape& shape, int64_t first) const;
+  void load(const View& from, const Shape& shape, int64_t first, Real* rows) const;
+  void store(const View& to, const Shape& shape, int64_t first);
   template <class Call>
   void set_affines(const Call& call);
 
@@ -51,11 +46,8 @@ class ShortLayer {
   ShortRule rule_;
   ShortNorm<Real> norm_;
   ShortScratch<Real> scratch_;
-  ShortPlaces places_;
-  bool rows_at_once_ = false;
-  AlignedVector<Real> arrays_, buffer_;
-  AlignedVector<int32_t> places_of_rows_;
-  std::vector<int32_t> offsets_;
+  AlignedVector<Real> arrays_, buffer_;  // buffer_: rows as they come, of dy, y or dx
+  AlignedVector<int32_t> place_;
   std::vector<Real> context_;
   std::vector<uint8_t> sort_scratch_;
 };
