@@ -32,9 +32,6 @@ void find_bins(const Real* x, int64_t n, const BinMap<Real>& shared_map, uint16_
   }
 }
 
-// Values for which a cache line of another tensor is asked for.
-constexpr int64_t kPerLine = 16;
-
 // visit(place, bin) for as many, of which four come with one load.
 template <class Visit>
 inline void for_each_bin(const uint16_t* bin, const Visit& visit) {

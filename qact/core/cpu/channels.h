@@ -226,7 +226,7 @@ void count_bins(const TensorKernels<Real>& kernels, const TilePlan& plan, Strips
     for_each_tile(plan, tiles, channels, [&](int64_t tile, int64_t size, int64_t g) {
       Histogram<Real>& histogram = histogram_of(g - channels.begin);
       if (histogram.plan.bins == 0) return;
-      Prefetch next = strips.prefetch(group + 1, tile, g, /*tensors=*/3);
+      Prefetch next = strips.prefetch(group + 1, tile, g);
       histogram.add(kernels, strips.load(group, tile, g), size, next);
     });
   };

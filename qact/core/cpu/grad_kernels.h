@@ -10,9 +10,15 @@ namespace qact::core::cpu {
 namespace {
 
 template <class Real>
-void grad_sums(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums) {
+void grad_sums(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums,
+               Prefetch& shared_next, Prefetch& shared_written) {
+  Prefetch next = shared_next, written = shared_written;
   int64_t i = 0;
   for (; i + CodeSums::kTables <= n; i += CodeSums::kTables) {
+    if (i % kPerLine == 0) {
+      prefetch_line<false>(next);
+      prefetch_line<true>(written);
+    }
     uint32_t four;
     std::memcpy(&four, code + i, sizeof(four));
     sums.of[0][four & 0xff] += (double)dy[i];

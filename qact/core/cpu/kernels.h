@@ -32,12 +32,12 @@ inline constexpr int32_t kMostShuffled = 2048;
 // Memory that will be needed soon, prefetched one cache line at a time while a kernel is busy with
 // what it has: `lines` lines, a jump of `skip` bytes, and so on.
 struct Prefetch {
-  const char* at;
+  const char* at;    // mapped: all else is looked up anew every time
   int64_t step = 0;  // 64, or 0 where there is nothing to prefetch
   int64_t skip = 0;
   int64_t lines = INT64_MAX, left = INT64_MAX;
 
-  static Prefetch nothing(const void* any) { return {static_cast<const char*>(any)}; }
+  static Prefetch nothing(const void* mapped) { return {static_cast<const char*>(mapped)}; }
   static Prefetch runs(const void* first, int64_t run_bytes, int64_t stride_bytes) {
     const int64_t lines = (run_bytes + 63) / 64;
     return {static_cast<const char*>(first), 64, stride_bytes - 64 * lines, lines, lines};
@@ -191,7 +191,9 @@ struct TensorKernels {
   void (*apply_grad)(const Real* x, const Real* dy, int64_t n, const Affine<Real>& map,
                      const ApplyTable<Real>& table, ApplySums& sums, Real* dx);
 
-  void (*grad_sums)(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums);
+  // Prefetches what is read next, and what will be written.
+  void (*grad_sums)(const Real* dy, const uint8_t* code, int64_t n, CodeSums& sums, Prefetch& next,
+                    Prefetch& written);
   // dx from dy and codes, channel by channel in strips, to runs of a tensor; the strips of codes
   // lie code_pitch apart.
   void (*grad_output)(const Real* dy, const uint8_t* code, int64_t code_pitch, const RunBlock& runs,

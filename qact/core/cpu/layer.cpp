@@ -225,7 +225,7 @@ class Forward {
     const int64_t start = plan_.start(tile), size = plan_.size(tile);
     uint8_t* out = code(group, g, tile);
     if (channel.how == How::binned) {
-      Prefetch written = y_.prefetch(group, tile, g, /*tensors=*/3);
+      Prefetch written = y_.prefetch(group, tile, g);
       alignas(64) uint16_t scratch[kLongestStrip];
       const uint16_t* found =
           bins_of(g).bins.find(kernels_, x.load(group, tile, g), start, size, scratch);

@@ -76,8 +76,10 @@ class Backward {
     std::memset(static_cast<void*>(sums_.data()), 0, sums_.size() * sizeof(CodeSums));
     const auto sum = [&](int64_t block, const TileRange& tiles, Strips<Real>& grad_y) {
       for_each_tile(plan_, tiles, range, [&](int64_t tile, int64_t size, int64_t g) {
+        Prefetch next = grad_y.prefetch(group + 1, tile, g);
+        Prefetch written = grad_x_.prefetch(group, tile, g);
         kernels_.grad_sums(grad_y.load(group, tile, g), code(first + g, tile), size,
-                           sums_[block * at_once_ + g - range.begin]);
+                           sums_[block * at_once_ + g - range.begin], next, written);
       });
     };
     for_each_block(plan_, execution_, sum, grad_y_);

@@ -14,6 +14,9 @@ namespace {
 // Vectors per block: float sums run this long before they are added to doubles.
 constexpr int kBlock = 32;
 
+// Values for which a line of another tensor is prefetched.
+constexpr int64_t kPerLine = 16;
+
 template <bool kWrite>
 inline void prefetch_line(Prefetch& next) {
   __builtin_prefetch(next.at, kWrite, 2);

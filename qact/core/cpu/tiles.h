@@ -75,23 +75,20 @@ class Strips {
   }
   DType written() const { return in_place() ? view_.dtype : kDType; }
 
-  // A tile of the g-th channel, to be prefetched while others are worked on; `tensors` of this size
-  // are in use then, and all must fit the cache.
-  Prefetch prefetch(int64_t group, int64_t tile, int64_t g, int64_t tensors) const {
-    if (!worth_prefetching(group, tensors)) return Prefetch::nothing(view_.data);
-    return Prefetch::runs(static_cast<Real*>(at(group, tile)) + g * view_.channel_stride,
-                          std::min(plan_.shape.spatial, plan_.length) * sizeof(Real),
+  // A tile of the g-th channel, to be prefetched while others are worked on: the group's part of
+  // this tensor and two like it must fit the cache.
+  Prefetch prefetch(int64_t group, int64_t tile, int64_t g) const {
+    constexpr int64_t kCache = 1 << 19;
+    const bool fits = plan_.group * plan_.shape.context_size() * sizeof(Real) <= kCache;
+    if (!view_ || group >= plan_.groups || view_.spatial_stride != 1 || !same_type_ || !fits) {
+      return Prefetch::nothing(this);
+    }
+    const int64_t run = std::min(plan_.shape.spatial, plan_.length) * sizeof(Real);
+    return Prefetch::runs(static_cast<Real*>(at(group, tile)) + g * view_.channel_stride, run,
                           view_.batch_stride * sizeof(Real));
   }
 
  private:
-  bool worth_prefetching(int64_t group, int64_t tensors) const {
-    constexpr int64_t kCache = 3 << 19;
-    const int64_t bytes = plan_.group * plan_.shape.context_size() * sizeof(Real);
-    return view_ && group < plan_.groups && view_.spatial_stride == 1 && same_type_ &&
-           tensors * bytes <= kCache;
-  }
-
   // Whether every tile is runs of side-by-side values in the tensor.
   bool in_place() const {
     const int64_t spatial = plan_.shape.spatial;
