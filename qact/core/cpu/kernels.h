@@ -30,17 +30,18 @@ inline constexpr int64_t kLongestStrip = 16384;
 inline constexpr int32_t kMostShuffled = 2048;
 
 // Memory that will be needed soon, prefetched one cache line at a time while a kernel is busy with
-// what it has: `lines` lines, a jump of `skip` bytes, and so on.
+// what it has: so many runs of lines, a jump of `skip` bytes after each.
 struct Prefetch {
   const char* at;    // mapped: all else is looked up anew every time
-  int64_t step = 0;  // 64, or 0 where there is nothing to prefetch
+  int64_t step = 0;  // 64, or 0 where there is nothing left
   int64_t skip = 0;
-  int64_t lines = INT64_MAX, left = INT64_MAX;
+  int64_t lines = INT64_MAX, left = INT64_MAX, runs = INT64_MAX;
 
   static Prefetch nothing(const void* mapped) { return {static_cast<const char*>(mapped)}; }
-  static Prefetch runs(const void* first, int64_t run_bytes, int64_t stride_bytes) {
+  static Prefetch of_runs(const char* first, int64_t run_bytes, int64_t stride_bytes,
+                          int64_t runs) {
     const int64_t lines = (run_bytes + 63) / 64;
-    return {static_cast<const char*>(first), 64, stride_bytes - 64 * lines, lines, lines};
+    return {first, 64, stride_bytes - 64 * lines, lines, lines, runs};
   }
 };
 

@@ -21,9 +21,13 @@ template <bool kWrite>
 inline void prefetch_line(Prefetch& next) {
   __builtin_prefetch(next.at, kWrite, 2);
   next.at += next.step;
-  if (--next.left == 0) {
+  if (--next.left > 0) return;
+  next.left = next.lines;
+  if (--next.runs > 0) {
     next.at += next.skip;
-    next.left = next.lines;
+  } else {
+    next.at -= next.step;
+    next.step = 0;
   }
 }
 

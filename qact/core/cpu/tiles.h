@@ -24,8 +24,7 @@ class Strips {
   Strips(const View& view, const TilePlan& plan, const TensorKernels<Real>& kernels,
          bool keeps = false)
       : view_(view), plan_(plan), kernels_(kernels) {
-    same_type_ = view.dtype == kDType;
-    direct_ = same_type_ && plan.in_place() && view.spatial_stride == 1;
+    direct_ = view.dtype == kDType && plan.in_place() && view.spatial_stride == 1;
     held_.resize(keeps && plan.packs_once() ? plan.tiles : 1, -1);
     if (!direct_ && view) buffer_.resize(held_.size() * plan.group * pitch());
   }
@@ -80,12 +79,13 @@ class Strips {
   Prefetch prefetch(int64_t group, int64_t tile, int64_t g) const {
     constexpr int64_t kCache = 1 << 19;
     const bool fits = plan_.group * plan_.shape.context_size() * sizeof(Real) <= kCache;
-    if (!view_ || group >= plan_.groups || view_.spatial_stride != 1 || !same_type_ || !fits) {
+    if (!view_ || group >= plan_.groups || view_.spatial_stride != 1 || !fits) {
       return Prefetch::nothing(this);
     }
-    const int64_t run = std::min(plan_.shape.spatial, plan_.length) * sizeof(Real);
-    return Prefetch::runs(static_cast<Real*>(at(group, tile)) + g * view_.channel_stride, run,
-                          view_.batch_stride * sizeof(Real));
+    const int64_t bytes = size_of(view_.dtype), run = std::min(plan_.shape.spatial, plan_.length);
+    return Prefetch::of_runs(
+        static_cast<const char*>(at(group, tile)) + bytes * g * view_.channel_stride, bytes * run,
+        bytes * view_.batch_stride, plan_.size(tile) / run);
   }
 
  private:
@@ -131,7 +131,6 @@ class Strips {
   View view_;
   const TilePlan& plan_;
   const TensorKernels<Real>& kernels_;
-  bool same_type_ = true;
   bool direct_ = false;
   AlignedVector<Real> buffer_;
   std::vector<int64_t> held_;  // the tiles in the buffer, counted over all groups
