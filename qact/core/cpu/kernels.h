@@ -270,7 +270,7 @@ struct GradSums {
   double dy, dy_k, f_dy, f_dy_input;
 };
 
-// So many entries has memory for n of a table whose end the table kernels round up.
+// Entries of memory for a table of n, whose end the table kernels round up.
 inline constexpr size_t padded(size_t n) { return (n + 15) / 16 * 16; }
 
 // The same for tables by bin, which have up to two entries more than bins. They are taken 64 bins

@@ -68,8 +68,8 @@ inline void move_block(Stored* first, int64_t stride, Real* strips, int64_t pitc
   }
 }
 
-// Rows lie far apart, a line or a few of each: no hardware looks ahead. Later ones come to the
-// second cache in time; to the first, they would push out what is being transposed.
+// Rows lie far apart, and a line or two is read of each: no hardware looks ahead. So later ones
+// come to the second cache in time.
 template <Way kWay, class Stored>
 inline void prefetch_rows(Stored* first, int64_t stride, int64_t rows, int64_t channels) {
   for (int64_t r = 0; r < rows; ++r) {
