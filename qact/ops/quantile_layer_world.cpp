@@ -179,7 +179,8 @@ WorldBackwardHalves backward_meta(const WorldHalves& grad_y, const WorldLayerKep
       at::empty_symint({4, channels_of(grad_y)}, others.options().dtype(table_type(others)))};
 }
 
-// Of the image: alike but for the channels.
+// The channels that are ranked in their image: as the others but for their number. That an image
+// has several values is checked on every rank, before one that has images would end alone.
 void check_beside(const char* op, const Named& images, const Named& as) {
   check_device(op, images, as);
   const at::Tensor &found = images.tensor, &others = as.tensor;
@@ -190,7 +191,6 @@ void check_beside(const char* op, const Named& images, const Named& as) {
   TORCH_CHECK(alike, "[", op, "] expected ", images.name, " to be as ", as.name, ", ",
               describe(others), ", but for the channels, got ", describe(found));
   if (has_symbols(found)) return;
-  // Whether a rank has images or none: all are to notice.
   TORCH_CHECK(found.dim() > 2 && c10::multiply_integers(found.sizes().slice(2)) > 1, "[", op,
               "] expected more than one value per context to take statistics from, got contexts of "
               "one image with one value, in ",
