@@ -71,7 +71,8 @@ class WorldLayer(torch.autograd.Function):
                     parts.append(y_images)
             rounds = torch.cat([rounds, maxima.view(torch.uint8), sums.view(torch.uint8)])
         y, kept, stats, context, values = _world.finish(*arguments, rounds, track)
-        ctx.save_for_backward(kept, *saved, weight_in, bias_in, weight_out)
+        again = saved[0] is not None  # images are computed anew
+        ctx.save_for_backward(kept, *saved, weight_in, bias_in if again else None, weight_out)
         ctx.others = (*settings[:2], values, ranks, image_channels)
         ctx.images = images
         beside.extend((stats, context, values))

@@ -240,7 +240,7 @@ core::Quantile check_world_layer_backward(const WorldHalves& grad_y, const World
   check_table(kBackward, {"image_table", kept.image_table}, at::kInt, sizes.table_rows,
               sizes.table_columns, as);
   TORCH_CHECK(kept.x || !sizes.x, "[", kBackward, "] expected x_images, which codes of ",
-              describe(others), " do not replace, got none");
+              describe(*images), " do not replace, got none");
   if (images && kept.x) {
     check_device(kBackward, {"x_images", *kept.x}, as);
     check_like(kBackward, {"x_images", *kept.x}, {"grad_images", *images});

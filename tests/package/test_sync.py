@@ -410,3 +410,15 @@ def test_conversion_of_subclasses():
     with pytest.raises(ValueError, match="expected layers with the forward of QuantileActivation"):
         qact.convert_sync_quantile_activation(model)
     assert type(model[0]) is qact.QuantileActivation
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_bias_may_change_before_the_backward_pass(share):
+    """Where codes are kept, nothing is computed anew from it."""
+    layer = qact.SyncQuantileActivation(4, image_share=share)
+    y = layer(torch.randn(64, 4, 20, 20, requires_grad=True))
+    with torch.no_grad():
+        layer.bias_in.add_(1)
+        layer.bias_out.add_(1)
+    y.sum().backward()
+    assert layer.bias_in.grad is not None

@@ -55,8 +55,7 @@ struct Histogram {
 };
 
 // The number of values below the given z_i or, if there are none, below z_i = first + i * step:
-// whole
-// + part, each bin's values spread evenly over the bin.
+// whole + part, each bin's values spread evenly over the bin.
 struct CumulativeCounts {
   AlignedVector<int32_t> whole;
   AlignedVector<float> part;
