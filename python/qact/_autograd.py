@@ -251,7 +251,8 @@ def _needs_gradient(*tensors) -> bool:
 
 def layer(x, weight_in, bias_in, weight_out, bias_out, settings, track):
     """(y, stats, context); settings are the schema's numbers from eps to context_images."""
-    if _layer_cpp is not None and plain():
+    if (_layer_cpp is not None and isinstance(x, Tensor)  # no proxy, which would be recorded
+            and plain() and not torch.is_inference_mode_enabled()):  # there modes would see it
         return _layer_cpp(x, weight_in, bias_in, weight_out, bias_out, *settings, track)
     vectors = (weight_in, bias_in, weight_out, bias_out)
     if torch.autograd.forward_ad._current_level >= 0:

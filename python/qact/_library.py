@@ -48,8 +48,11 @@ def _load_cpp_autograd() -> str:
         return "QACT_CPP_AUTOGRAD is off"
     version = torch.__version__.partition("+")[0]
     path = _FOLDER / f"_ops_autograd.torch-{version}.so"
-    if not path.exists() or not torch.compiled_with_cxx11_abi():
-        return f"this installation of qact was built with another torch: it has no {path.name}"
+    if not path.exists():
+        return (f"this installation of qact has no {path.name}: it was built with another torch, or "
+                "with one that is not tested")
+    if not torch.compiled_with_cxx11_abi():
+        return f"this torch has another C++ ABI than {path.name}"
     try:
         torch.ops.load_library(str(path))
     except OSError as error:

@@ -46,7 +46,7 @@ def test_what_else_there_is_not(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.ops, "load_library", lambda path: None)
     assert _library._load_cpp_autograd() == ""
     monkeypatch.setattr(torch, "compiled_with_cxx11_abi", lambda: False)
-    assert f"no {FILE}" in _library._load_cpp_autograd()
+    assert f"C++ ABI than {FILE}" in _library._load_cpp_autograd()
     monkeypatch.setenv("QACT_CPP_AUTOGRAD", "off")
     assert _library._load_cpp_autograd() == "QACT_CPP_AUTOGRAD is off"
 
@@ -82,7 +82,7 @@ def by_both(monkeypatch, call):
         torch.manual_seed(0)
         try:
             found.append(call())
-        except (RuntimeError, NotImplementedError) as error:
+        except (RuntimeError, NotImplementedError, torch.fx.proxy.TraceError) as error:
             found.append((type(error), str(error)))
     return found
 
@@ -149,6 +149,10 @@ def twice(x):
     first.sum().backward()
 
 
+def symbolic(x):
+    torch.fx.symbolic_trace(lambda x: QF.quantile_layer(x)[0])
+
+
 @needs_both
 @pytest.mark.parametrize("call", [
     lambda x: QF.quantile_layer(x, torch.ones(4)),
@@ -157,7 +161,7 @@ def twice(x):
     lambda x: QF.quantile_layer(x[:1]),
     lambda x: QF.quantile_layer(x, eps=0.0),
     lambda x: QF.quantile_layer(x, levels=256),
-    tangent, freed, changed, twice,
+    tangent, freed, changed, twice, symbolic,
 ])
 def test_the_same_error(monkeypatch, call):
     cpp, python = by_both(monkeypatch, lambda: call(torch.randn(8, 3, requires_grad=True)))
@@ -195,6 +199,8 @@ def test_modes_and_subclasses_see_the_same_operators(monkeypatch):
         seen.clear()
         with Seen():
             QF.quantile_layer(torch.randn(8, 3, requires_grad=True))[0].sum().backward()
+        with Seen(), torch.inference_mode():
+            QF.quantile_layer(torch.randn(8, 3))
         with FakeTensorMode():
             x = torch.randn(8, 3, requires_grad=True)
             y = QF.quantile_layer(x)[0]
@@ -204,7 +210,8 @@ def test_modes_and_subclasses_see_the_same_operators(monkeypatch):
     seen = []
     cpp, python = by_both(monkeypatch, call)
     assert cpp == python
-    assert cpp[2] == ["qact_python.layer_forward.default", "qact_python.layer_backward.default"]
+    assert cpp[2] == ["qact_python.layer_forward.default", "qact_python.layer_backward.default",
+                      "qact_python.layer_forward.default"]
 
 
 @needs_both
