@@ -62,8 +62,8 @@ test: check-format build sanitized
 	@QACT_LIBRARY=$(BUILD)/libqact_ops.so $(PYTHON) -m pytest -q tests/python
 	@$(MAKE) --no-print-directory test-package
 
-# The library is that of the build: nothing is compiled again. With CUDA=1 both libraries are built
-# for the wheel, which takes nvcc and a quarter of an hour.
+# The libraries are those of the build: nothing is compiled again. With CUDA=1 all are built for the
+# wheel, which takes nvcc and a quarter of an hour.
 ifdef CUDA
 WHEEL_LIBRARIES := -C build-dir=$(CURDIR)/$(BUILD)/wheel-cuda -C cmake.define.QACT_CUDA=ON
 wheel: setup

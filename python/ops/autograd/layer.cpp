@@ -38,10 +38,10 @@ void layer(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   if (keep) {
     const at::Tensor y = results[0].toTensor(), kept = results[1].toTensor();
     const bool again = kept.sym_numel() <= x.sym_numel();  // x is needed: keeps_x of _fake.py
-    const std::array<at::Tensor, kSaved> saved = {again ? x : at::Tensor(),       kept,
-                                                  results[2].toTensor(),          weight_in,
-                                                  again ? bias_in : at::Tensor(), weight_out};
-    ops::record<Node>(y, saved, std::move(formula), x, weight_in, bias_in, weight_out, bias_out);
+    ops::record<Node>(y,
+                      ops::save(again ? x : at::Tensor(), kept, results[2].toTensor(), weight_in,
+                                again ? bias_in : at::Tensor(), weight_out),
+                      std::move(formula), x, weight_in, bias_in, weight_out, bias_out);
   }
   stack->erase(results + 1);  // kept
 }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "qact/ops/autograd/node.h"
@@ -27,13 +28,16 @@ struct UnpackedLayer {
 // The gradients of x and of the four vectors, where formula(grad_y, tensors) returns that of x and
 // the rows of the vectors'.
 template <class Formula, size_t Count>
-torch::autograd::variable_list layer_gradients(Formula& formula, const at::Tensor& given,
+torch::autograd::variable_list layer_gradients(const Formula& formula, const at::Tensor& given,
                                                const UnpackedLayer<Count>& saved) {
   // Codes lie in the order of y on CUDA; without x, its gradient is laid out as grad_y.
   const c10::SymIntArrayRef strides(saved.strides);
   const bool matters = !saved.tensors[0].defined() || given.is_cuda();
   const at::Tensor grad_y = matters ? with_strides(given, strides) : given;
   auto [grad_x, affine] = formula(grad_y, saved.tensors);
+  // Rows that nobody differentiates need not be known as views.
+  std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
+  if (!at::GradMode::is_enabled()) below_autograd.emplace();
   torch::autograd::variable_list out(5);
   out[0] = std::move(grad_x);
   for (int i = 0; i < 4; ++i) {  // the engine casts a row to its vector's type
@@ -48,12 +52,10 @@ torch::autograd::variable_list layer_gradients(Formula& formula, const at::Tenso
 template <size_t Count, class Formula>
 class LayerNode : public torch::autograd::Node {
  public:
-  LayerNode(const at::Tensor& y, const std::array<at::Tensor, Count>& saved, Formula formula)
-      : strides_(y.sym_strides()), formula_(std::move(formula)) {
-    for (size_t i = 0; i < Count; ++i) {
-      saved_[i] = torch::autograd::SavedVariable(saved[i], /*is_output=*/false);
-    }
-  }
+  using Saved = std::array<torch::autograd::SavedVariable, Count>;
+
+  LayerNode(const at::Tensor& y, Saved&& saved, Formula&& formula)
+      : saved_(std::move(saved)), strides_(y.sym_strides()), formula_(std::move(formula)) {}
 
   std::string name() const override { return "QuantileLayerBackward"; }
 
@@ -80,15 +82,20 @@ class LayerNode : public torch::autograd::Node {
     return out;
   }
 
-  std::array<torch::autograd::SavedVariable, Count> saved_;
+  Saved saved_;
   c10::SymDimVector strides_;
   Formula formula_;
 };
 
+template <class... Tensors>
+std::array<torch::autograd::SavedVariable, sizeof...(Tensors)> save(const Tensors&... tensors) {
+  return {torch::autograd::SavedVariable(tensors, /*is_output=*/false)...};
+}
+
 // y has come from the inputs through such a node.
 template <class Node, class Saved, class Formula, class... Inputs>
-void record(const at::Tensor& y, const Saved& saved, Formula formula, const Inputs&... inputs) {
-  const auto node = make_node<Node>(y, saved, std::move(formula));
+void record(const at::Tensor& y, Saved&& saved, Formula&& formula, const Inputs&... inputs) {
+  const auto node = make_node<Node>(y, std::move(saved), std::move(formula));
   node->set_next_edges(torch::autograd::collect_next_edges(inputs...));
   torch::autograd::set_history(y, node);
 }

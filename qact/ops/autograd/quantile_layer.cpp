@@ -23,15 +23,16 @@ struct LayerFormula {
   LayerOptions options;
 
   std::tuple<at::Tensor, at::Tensor> operator()(const at::Tensor& grad_y,
-                                                const std::array<at::Tensor, kSaved>& saved) {
+                                                const std::array<at::Tensor, kSaved>& saved) const {
     const auto& [x, code, table, stats, weight_in, bias_in, weight_out] = saved;
-    options.quantile.algorithm = algorithm;
+    LayerOptions held = options;
+    held.quantile.algorithm = algorithm;
     // Where its own gradient may be asked for, as in torch.func, autograd has to look on.
     std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
     if (!at::GradMode::is_enabled()) below_autograd.emplace();
     return quantile_layer_backward(
         grad_y, {maybe(x), code, table, stats},
-        {maybe(weight_in), maybe(bias_in), maybe(weight_out), std::nullopt}, options);
+        {maybe(weight_in), maybe(bias_in), maybe(weight_out), std::nullopt}, held);
   }
 
   static void once(torch::autograd::variable_list& gradients) {
@@ -51,17 +52,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer(const at::Tensor& x, const 
   below_autograd.reset();
   // x and the shift are needed only where the backward pass computes a context again.
   const bool again = kept_sizes(x, options.scope).x;
-  const auto given = [](const MaybeTensor& tensor) { return tensor.value_or(at::Tensor()); };
-  const std::array<at::Tensor, kSaved> saved = {again ? x : at::Tensor(),
-                                                code,
-                                                table,
-                                                stats,
-                                                given(weight_in),
-                                                again ? given(bias_in) : at::Tensor(),
-                                                given(weight_out)};
   record<LayerNode<kSaved, LayerFormula>>(
-      y, saved, LayerFormula{std::string(options.quantile.algorithm), options}, x, weight_in,
-      bias_in, weight_out, bias_out);
+      y,
+      save(again ? MaybeTensor(x) : std::nullopt, code, table, stats, weight_in,
+           again ? bias_in : std::nullopt, weight_out),
+      LayerFormula{std::string(options.quantile.algorithm), options}, x, weight_in, bias_in,
+      weight_out, bias_out);
   return {std::move(y), std::move(stats), std::move(context)};
 }
 
