@@ -168,6 +168,14 @@ def test_the_same_error(monkeypatch, call):
     assert cpp == python and isinstance(cpp[0], type)
 
 
+@needs_both
+def test_a_gradients_penalty_is_refused():
+    x = torch.randn(8, 3, requires_grad=True)
+    (first,) = torch.autograd.grad(QF.quantile_layer(x)[0].square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"\[quantile_layer\] expected to be differentiated once"):
+        torch.autograd.grad(first.square().sum() + x.sum(), x)
+
+
 class NoGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx, y):

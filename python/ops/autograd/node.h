@@ -44,9 +44,8 @@ struct LayerFormula {
     return {std::move(stack[0]).toTensor(), std::move(stack[1]).toTensor()};
   }
 
-  // Without the inputs' edges, as in Python: torch.autograd.grad for given inputs passes it by.
   static void once(torch::autograd::variable_list& gradients) {
-    ops::refuse_twice("quantile_layer", gradients, {});
+    ops::refuse_twice("quantile_layer", gradients);
   }
 };
 
