@@ -70,6 +70,7 @@ TEST(BatchNorm, IsTorchsInTrainingAndTracked) {
 
 TEST(BatchNorm, CountsNoBatchThatItRefuses) {
   BatchNorm norm = trained();
+  norm->train();
   const int64_t before = norm->num_batches_tracked.item<int64_t>();
   EXPECT_THROW(norm(torch::ones({8, kChannels}, torch::kLong)), c10::Error);
   EXPECT_THROW(norm(torch::ones({1, kChannels})), c10::Error);
