@@ -414,9 +414,9 @@ def test_conversion_of_subclasses():
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_bias_may_change_before_the_backward_pass(share):
-    """Where codes are kept, nothing is computed anew from it."""
+    """Images of so many values keep codes: nothing is computed anew from it."""
     layer = qact.SyncQuantileActivation(4, image_share=share)
-    y = layer(torch.randn(64, 4, 20, 20, requires_grad=True))
+    y = layer(torch.randn(8, 4, 24, 24, requires_grad=True))
     with torch.no_grad():
         layer.bias_in.add_(1)
         layer.bias_out.add_(1)
