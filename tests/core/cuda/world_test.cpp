@@ -131,6 +131,7 @@ TEST(CudaWorld, ANaNOnOneRankIsTheChannelsOnAll) {
       given.x.set(1, values);
       const WorldRun run = given.run({2, 4}, on_cuda());
       ASSERT_TRUE(run.alike);
+      expect_same_bits(run, given.run({2, 4}));  // statistics and context, too
       for (const double v : run.y.get(1)) EXPECT_TRUE(std::isnan(v));
       for (const double v : run.grad_x.get(1)) EXPECT_TRUE(std::isnan(v));
       EXPECT_EQ(run.y.get(0), sound.y.get(0));
